@@ -88,7 +88,7 @@ func (s *Site) changePassword(req *request) (response, error) {
 	var account people.Account
 	if f.ok() {
 		var right bool
-		account, right, err = confirmPassword(req, f.raw("current"))
+		account, right, err = s.confirmPassword(req, f.raw("current"))
 		if err != nil {
 			return response{}, err
 		}
@@ -115,7 +115,7 @@ func (s *Site) changePassword(req *request) (response, error) {
 	if err := req.userStore().ChangePassword(req.context, account.Encoded, encoded, req.bearer.token, req.actor(), mails...); err != nil {
 		return response{}, err
 	}
-	if err := s.sessions.RenewToken(req.context); err != nil {
+	if err := req.renewSession(); err != nil {
 		return response{}, err
 	}
 	req.markReauthenticated()
@@ -165,4 +165,14 @@ func factorSetup(req *request, d component.Draft, seed credential.Seed, next str
 		}
 	}
 	return accountpage.FactorSetupPage(setup), nil
+}
+
+// welcome redirects signed-in users to their organizations and shows others the start
+// page.
+func (s *Site) welcome(req *request) (response, error) {
+	if req.isSignedIn() {
+		return redirect("/o"), nil
+	}
+	setUp, err := s.isSetUp(req.context)
+	return show(accountpage.Welcome(accountpage.Start{Server: s.server, NotSetUp: !setUp})), err
 }

@@ -166,7 +166,7 @@ func alertRuleOf(req *request, f *form, form settingspage.AlertRuleForm) meterin
 		switch {
 		case f.text(field) == "" && i > 0:
 		case form.Kind == metering.AlertAllowance:
-			rule.Percents = append(rule.Percents, f.between(field, 1, 100))
+			rule.Percents = append(rule.Percents, readBetween(f, field, 1, 100))
 		default:
 			rule.Thresholds = append(rule.Thresholds, f.credits(field))
 		}
@@ -176,8 +176,8 @@ func alertRuleOf(req *request, f *form, form settingspage.AlertRuleForm) meterin
 		return rule
 	}
 	rule.CreditKey, rule.Identity = watched, f.text("identity")
-	rule.RearmPercent = f.between("rearm", metering.MinRearmPercent, metering.MaxRearmPercent)
-	rule.QuietHours = f.between("quiet", 0, metering.MaxQuietHours)
+	rule.RearmPercent = readBetween(f, "rearm", metering.MinRearmPercent, metering.MaxRearmPercent)
+	rule.QuietHours = readBetween(f, "quiet", 0, metering.MaxQuietHours)
 	if rule.Identity != "" {
 		if _, err := metering.ParseIdentity(rule.Identity); err != nil {
 			f.fail("identity", "Enter an identity of up to "+strconv.Itoa(metering.MaxIdentityLength)+" characters.")
@@ -186,8 +186,8 @@ func alertRuleOf(req *request, f *form, form settingspage.AlertRuleForm) meterin
 	return rule
 }
 
-// between parses a whole number of a range.
-func (f *form) between(field string, least, most int64) int64 {
+// readBetween parses a whole number of a range.
+func readBetween(f *form, field string, least, most int64) int64 {
 	n, err := strconv.ParseInt(f.text(field), 10, 64)
 	if err != nil || n < least || n > most {
 		f.fail(field, "Enter a whole number from "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10)+".")

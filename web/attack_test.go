@@ -39,7 +39,7 @@ func TestStolenSessionStaysStale(t *testing.T) {
 	thief.signIn(t)
 	thief.withFactor(t)
 	owner := r.join(t, tenancy.Owner)
-	clock.advance(reauthWithin + time.Minute)
+	clock.advance(reauthAfter + time.Minute)
 	if got := owner.get(t, r.appPath("keys", "new")); !strings.HasPrefix(got.location, "/confirm") {
 		t.Fatalf("status %d, %s", got.status, got.location)
 	}
@@ -112,7 +112,7 @@ func TestOverviewNamesOnlyWhatOneMaySee(t *testing.T) {
 	r := newHarness(t)
 	admin, support := r.join(t, tenancy.Admin), r.join(t, tenancy.Support)
 	key, _, err := keys.New(keys.Spec{
-		ID: ids.New(), App: r.app, Name: "Checkout server", Preset: keys.Ingestion, ExpiresAt: r.site.now() + 7*dayInMilliseconds,
+		ID: ids.New(), App: r.app, Name: "Checkout server", Preset: keys.Ingestion, ExpiresAt: r.site.now() + (7 * 24 * time.Hour).Milliseconds(),
 	}, tenancy.AllPermissions(), r.site.now(), rand.Reader)
 	noError(t, err)
 	noError(t, r.db.App(r.app.Scope()).CreateKey(t.Context(), key))

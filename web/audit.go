@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 
 	"purser/ids"
 	"purser/store/people"
@@ -129,7 +128,7 @@ func (s *Site) auditExport(req *request) (response, error) {
 			request = e.RequestID.Format(ids.Request)
 		}
 		rows = append(rows, []string{
-			strconv.FormatInt(e.Number, 10), time.UnixMilli(e.At).UTC().Format("2006-01-02T15:04:05.000Z"), e.Name, e.Address, request,
+			strconv.FormatInt(e.Number, 10), timestamp(e.At), e.Name, e.Address, request,
 			e.Action, e.Target, applicationName(req, e.AppID), e.Before, e.After,
 		})
 	}

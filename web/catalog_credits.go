@@ -14,7 +14,7 @@ import (
 )
 
 func (s *Site) credits(req *request) (response, error) {
-	part, err := req.page(ids.Credit)
+	part, err := req.before(ids.Credit)
 	if err != nil {
 		return response{}, err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func (s *Site) features(req *request) (response, error) {
-	part, err := req.page(ids.Feature)
+	part, err := req.before(ids.Feature)
 	if err != nil {
 		return response{}, err
 	}
@@ -47,11 +47,11 @@ func (s *Site) createFeature(req *request) (response, error) {
 		Key:             f.catalogKey("key"),
 		Name:            f.catalogName("name"),
 		Unit:            f.catalogUnit("unit"),
-		PricingMode:     f.pricingMode("pricing_mode"),
+		PricingMode:     fields{f}.pricingMode("pricing_mode"),
 		Cost:            f.credits("cost"),
-		CreditKey:       f.creditKey("credit"),
-		QuantityPerUnit: f.quantity("quantity"),
-		Deduplication:   f.deduplication("deduplication"),
+		CreditKey:       fields{f}.creditKey("credit"),
+		QuantityPerUnit: fields{f}.quantity("quantity"),
+		Deduplication:   fields{f}.deduplication("deduplication"),
 		CreatedAt:       req.site.now(),
 	}
 	if f.ok() {
@@ -59,7 +59,7 @@ func (s *Site) createFeature(req *request) (response, error) {
 		if err == nil {
 			_, err = req.tenant().CreateFeature(req.context, feature)
 		}
-		if err := f.checkFeature("key", err); err != nil {
+		if err := checkFeature(f, "key", err); err != nil {
 			return response{}, err
 		}
 	}
@@ -96,18 +96,18 @@ func (s *Site) updateFeature(req *request) (response, error) {
 		ExpectedRevision: &revision,
 		Name:             f.edited("name", stored.Name, f.catalogName),
 		Unit:             f.edited("unit", stored.Unit, f.catalogUnit),
-		PricingMode:      changed(f, "pricing_mode", f.pricingMode),
+		PricingMode:      changed(f, "pricing_mode", fields{f}.pricingMode),
 		Cost:             changed(f, "cost", f.credits),
-		CreditKey:        changed(f, "credit", f.creditKey),
-		QuantityPerUnit:  changed(f, "quantity", f.quantity),
-		Deduplication:    changed(f, "deduplication", f.deduplication),
+		CreditKey:        changed(f, "credit", fields{f}.creditKey),
+		QuantityPerUnit:  changed(f, "quantity", fields{f}.quantity),
+		Deduplication:    changed(f, "deduplication", fields{f}.deduplication),
 	}
 	if f.ok() {
 		_, err := req.tenant().UpdateFeature(req.context, stored.Key, patch, req.site.now())
 		if fault.Is(err, fault.RevisionConflict) {
 			return featureConflict(req, f)
 		}
-		if err := f.checkFeature("", err); err != nil {
+		if err := checkFeature(f, "", err); err != nil {
 			return response{}, err
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Site) updateFeature(req *request) (response, error) {
 
 // checkFeature adds the store's refusal to the form. A deleted credit is a validation
 // error, not a 404.
-func (f *form) checkFeature(field string, err error) error {
+func checkFeature(f *form, field string, err error) error {
 	switch {
 	case fault.Is(err, fault.CreditNotFound):
 		f.fail("credit", "This credit no longer exists. Select another one.")
@@ -167,7 +167,10 @@ func pathFeature(req *request) (metering.Feature, error) {
 	return req.tenant().Feature(req.context, key)
 }
 
-func (f *form) creditKey(field string) string {
+// fields reads the fields of a feature.
+type fields struct{ *form }
+
+func (f fields) creditKey(field string) string {
 	key := f.text(field)
 	if !metering.IsKey(key) {
 		f.fail(field, "Select a credit.")
@@ -175,15 +178,15 @@ func (f *form) creditKey(field string) string {
 	return key
 }
 
-func (f *form) pricingMode(field string) metering.PricingMode {
-	return choice(f, field, metering.Fixed, metering.Callback)
+func (f fields) pricingMode(field string) metering.PricingMode {
+	return choice(f.form, field, metering.Fixed, metering.Callback)
 }
 
-func (f *form) deduplication(field string) metering.Deduplication {
-	return choice(f, field, catalogpage.Deduplications()...)
+func (f fields) deduplication(field string) metering.Deduplication {
+	return choice(f.form, field, catalogpage.Deduplications()...)
 }
 
-func (f *form) quantity(field string) int64 { return f.count(field, 1) }
+func (f fields) quantity(field string) int64 { return f.count(field, 1) }
 
 func typedFeature(f *form) catalogpage.FeatureValues {
 	return catalogpage.FeatureValues{

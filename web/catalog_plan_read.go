@@ -19,7 +19,7 @@ func readPlan(req *request, f *form, typed catalogpage.PlanValues, draft *billin
 	if _, err := billing.ParseCurrency(typed.Currency); err != nil {
 		f.fail("currency", "Enter a three-letter currency code such as usd.")
 	} else {
-		draft.AmountCents = f.money("amount", typed.Currency)
+		draft.AmountCents = readMoney(f, "amount", typed.Currency)
 	}
 	draft.Limits = readLimits(f, typed.Limits)
 	draft.Grants = readGrants(f, typed.Grants)
@@ -27,7 +27,7 @@ func readPlan(req *request, f *form, typed catalogpage.PlanValues, draft *billin
 	return checkReferences(req, f, typed)
 }
 
-func (f *form) money(field, currency string) int64 {
+func readMoney(f *form, field, currency string) int64 {
 	amount, ok := billing.ParseMoney(f.text(field), currency)
 	if !ok {
 		example := billing.Price{AmountCents: 2900, Currency: currency}.Decimal()
@@ -71,14 +71,14 @@ func readMultipliers(f *form, rows []catalogpage.MultiplierRow) (multipliers []m
 			continue
 		}
 		multipliers = append(multipliers, metering.Multiplier{
-			FeatureKey: row.Feature, BasisPoints: f.percent(catalogpage.RowField("multipliers", i, "percent")),
+			FeatureKey: row.Feature, BasisPoints: readPercent(f, catalogpage.RowField("multipliers", i, "percent")),
 		})
 	}
 	return multipliers
 }
 
-// percent parses a percentage of the list price into basis points.
-func (f *form) percent(field string) int64 {
+// readPercent parses a percentage of the list price into basis points.
+func readPercent(f *form, field string) int64 {
 	points, ok := metering.ParseDecimal(f.text(field), percentPlaces)
 	if !ok || points > uint64(metering.MaxBasisPoints) {
 		f.fail(field, "Enter a percentage such as 80 or 12.5 (maximum 10000, up to 2 decimals).")

@@ -13,7 +13,7 @@ import (
 )
 
 func (s *Site) plans(req *request) (response, error) {
-	part, err := req.page(ids.Plan)
+	part, err := req.before(ids.Plan)
 	if err != nil {
 		return response{}, err
 	}
@@ -52,10 +52,10 @@ func (s *Site) createPlan(req *request) (response, error) {
 		_, err := req.tenant().CreatePlan(req.context, draft, func(catalog billing.Catalog) (billing.Plan, error) {
 			return billing.NewPlan(ids.New(), draft, catalog, req.site.now())
 		})
-		if err := f.checkPlan("key", err); err != nil {
+		if err := checkPlan(f, "key", err); err != nil {
 			return response{}, err
 		}
-		notifyCashier(req)
+		req.notifyCashier()
 	}
 	if !f.ok() {
 		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed, Answered: component.Answered{Problems: f.problems}})
@@ -128,10 +128,10 @@ func (s *Site) updatePlan(req *request) (response, error) {
 		if fault.Is(err, fault.RevisionConflict) {
 			return planConflict(req, typed)
 		}
-		if err := f.checkPlan("", err); err != nil {
+		if err := checkPlan(f, "", err); err != nil {
 			return response{}, err
 		}
-		notifyCashier(req)
+		req.notifyCashier()
 	}
 	if !f.ok() {
 		view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: typed, Answered: component.Answered{Problems: f.problems}})
@@ -142,7 +142,7 @@ func (s *Site) updatePlan(req *request) (response, error) {
 
 // checkPlan adds the store's refusal to the field it concerns. A feature or credit
 // deleted in the meantime is a validation error, not a 404.
-func (f *form) checkPlan(field string, err error) error {
+func checkPlan(f *form, field string, err error) error {
 	switch {
 	case fault.Is(err, fault.AmountTooSmall), fault.Is(err, fault.AmountNotChargeable):
 		return f.check("amount", err)
@@ -202,4 +202,19 @@ func featureOptions(req *request) ([]component.Option, error) {
 		options = append(options, component.Option{Value: f.Key, Text: f.Name})
 	}
 	return options, err
+}
+
+// retrySync syncs a plan with the provider again.
+func (s *Site) retrySync(req *request) (response, error) {
+	plan, err := pathPlan(req)
+	if err != nil {
+		return response{}, err
+	}
+	if s.cashier == nil {
+		return response{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	if err := s.cashier.RetrySync(req.context, req.scope(), plan.Key); err != nil {
+		return response{}, err
+	}
+	return req.done(req.appPath("plans", plan.Key, "edit"), "Retrying sync with the payment provider.")
 }

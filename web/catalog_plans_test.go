@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -224,16 +223,4 @@ func TestPlanRowsWorkWithoutAScript(t *testing.T) {
 			t.Errorf("100 rows: status %d", reply.status)
 		}
 	})
-}
-
-func TestRowsOfAForm(t *testing.T) {
-	t.Parallel()
-	full := make([]int, billing.MaxPlanItems)
-	if got := withRow(full, -1, 1); len(got) != billing.MaxPlanItems {
-		t.Errorf("a full list became %d rows", len(got))
-	}
-	rows := []int{1, 2, 3}
-	if got := withRow(rows, 1, 0); !slices.Equal(got, []int{1, 3}) || !slices.Equal(rows, []int{1, 2, 3}) {
-		t.Errorf("got %v of %v", got, rows)
-	}
 }

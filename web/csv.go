@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -46,4 +47,28 @@ var inner = regexp.MustCompile(`([;\t])([=+\-@＝＋－＠])`)
 func isNumber(cell string) bool {
 	digits := strings.TrimPrefix(cell, "-")
 	return digits != "" && strings.Trim(digits, "0123456789.") == ""
+}
+
+// exportsAtOnce bounds the memory of exports: a file takes up to 40 MB.
+const exportsAtOnce = 2
+
+// export bounds concurrent exports. Others wait until the request's deadline.
+func (s *core) export(file func(*request) (response, error)) func(*request) (response, error) {
+	return func(req *request) (response, error) {
+		select {
+		case s.exports <- struct{}{}:
+			defer func() { <-s.exports }()
+			return file(req)
+		case <-req.context.Done():
+			return response{}, req.context.Err()
+		}
+	}
+}
+
+// timestamp formats a time for spreadsheets; 0 is empty.
+func timestamp(at int64) string {
+	if at == 0 {
+		return ""
+	}
+	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
 }

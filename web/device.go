@@ -18,14 +18,14 @@ const deviceTTL = 365 * 24 * time.Hour
 // place of no password or code.
 
 // deviceCookieName is the session cookie's name with a suffix.
-func (s *Site) deviceCookieName() string { return s.sessions.Cookie.Name + "-device" }
+func deviceCookieName(req *request) string { return req.site.sessionCookie() + "-device" }
 
 func devicePlace(user ids.ID) vault.Place { return vault.Place{Purpose: "device", Row: user} }
 
 // deviceOf is the device id of this browser for the user, or "". The cookie is sealed
 // for one user and is not valid for another account.
 func deviceOf(req *request, user ids.ID) string {
-	cookie, err := req.http().Cookie(req.site.deviceCookieName())
+	cookie, err := req.http().Cookie(deviceCookieName(req))
 	if err != nil || user.IsZero() {
 		return ""
 	}
@@ -59,8 +59,8 @@ func rememberDevice(req *request, user ids.ID) error {
 	if err != nil {
 		return err
 	}
-	req.echo.SetCookie(&http.Cookie{
-		Name: req.site.deviceCookieName(), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/",
+	req.setCookie(&http.Cookie{
+		Name: deviceCookieName(req), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/",
 		MaxAge: int(deviceTTL / time.Second), HttpOnly: true, Secure: req.site.https, SameSite: http.SameSiteLaxMode,
 	})
 	return nil

@@ -2,12 +2,9 @@ package web
 
 import (
 	"fmt"
-	"net/http"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/labstack/echo/v4"
 
 	"purser/docs"
 	"purser/fault"
@@ -47,7 +44,7 @@ func (s *Site) docsGuide(req *request) (response, error) {
 		return response{}, err
 	}
 	frame.Contents = contents(guides[at])
-	language, remember := docsLanguage(req)
+	language, remember := req.exampleLanguage()
 	guide := docspage.Guide{Frame: frame, Guide: guides[at], Language: language}
 	if at > 0 {
 		guide.Previous = &guides[at-1]
@@ -94,30 +91,6 @@ func contents(guide docs.Guide) []layout.NavItem {
 		items = append(items, layout.NavItem{Label: section.Title, Href: "#" + section.ID})
 	}
 	return items
-}
-
-// languageCookie keeps the language of examples, for a year.
-const (
-	languageCookie       = "language"
-	languageCookieMaxAge = 365 * 24 * 60 * 60
-)
-
-// docsLanguage is the language that the address names, or the one chosen before. remember
-// adds the cookie when the address names one.
-func docsLanguage(req *request) (language docs.Language, remember func(response) response) {
-	chosen := req.query("language")
-	if cookie, err := req.http().Cookie(languageCookie); chosen == "" && err == nil {
-		chosen = cookie.Value
-	}
-	language = docs.FindLanguage(chosen)
-	return language, func(r response) response {
-		if req.query("language") != language.Key {
-			return r
-		}
-		cookie := http.Cookie{Name: languageCookie, Value: language.Key, Path: "/", MaxAge: languageCookieMaxAge,
-			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: req.site.https}
-		return r.with(echo.HeaderSetCookie, cookie.String())
-	}
 }
 
 // docsClient shows the client of a language, or by its file name returns it as text.
@@ -210,9 +183,4 @@ func (s *Site) llmsFull(*request) (response, error) {
 		fmt.Fprintf(&all, "- `%s` (%d): %s %s\n", code, fault.New(code).Kind().Status(), meaning.When, meaning.Do)
 	}
 	return text("text/plain; charset=utf-8", all.String()), nil
-}
-
-// text responds with plain text.
-func text(contentType, body string) response {
-	return response{status: http.StatusOK, body: []byte(body)}.with(echo.HeaderContentType, contentType)
 }

@@ -48,7 +48,7 @@ func (s *Site) docsGroup(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	language, remember := docsLanguage(req)
+	language, remember := req.exampleLanguage()
 	return remember(show(docspage.GroupPage(docspage.Group{Frame: frame, Group: group, Language: language, Variants: examples}))), nil
 }
 
@@ -62,7 +62,7 @@ func (s *Site) docsWebhooks(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	language, remember := docsLanguage(req)
+	language, remember := req.exampleLanguage()
 	view := docspage.Webhooks{Webhooks: reference.Webhooks, Language: language.Receiving()}
 	if view.Receiver, err = view.Language.Receiver(); err != nil {
 		return response{}, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -14,7 +15,7 @@ import (
 
 // RenderError renders an error page. The composition root calls it from echo's error
 // handler for paths outside /v1; the cause is only logged, with the request id.
-func (s *Site) RenderError(c echo.Context, status int, requestID string) error {
+func (s *core) RenderError(c echo.Context, status int, requestID string) error {
 	s.setHeaders(c)
 	failure := failureOf(status)
 	failure.RequestID = requestID
@@ -133,4 +134,17 @@ func failureOf(status int) page.Failure {
 		Title:  "Something went wrong on our end",
 		Advice: "Try again in a moment. If it keeps failing, send the request ID to the operator of this server.",
 	}
+}
+
+// waitError is a refusal with a Retry-After.
+type waitError struct {
+	*fault.Fault
+	seconds int64
+}
+
+func (w waitError) Unwrap() error { return w.Fault }
+
+func tooMany(wait time.Duration) error {
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	return waitError{fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", seconds), seconds}
 }

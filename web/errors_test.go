@@ -50,18 +50,6 @@ func TestRenderError(t *testing.T) {
 		}
 	})
 
-	t.Run("gives every failure its own status, a title and an advice", func(t *testing.T) {
-		for _, status := range []int{400, 403, 404, 405, 413, 429, 500, 502, 503} {
-			failure := failureOf(status)
-			if failure.Status != status || failure.Title == "" || !strings.HasSuffix(failure.Advice, ".") {
-				t.Errorf("%d is explained as %+v", status, failure)
-			}
-		}
-		if got := failureOf(http.StatusOK).Status; got != http.StatusInternalServerError {
-			t.Errorf("a failure without a failing status answers %d", got)
-		}
-	})
-
 	t.Run("shows a hostile request id as text", func(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		c := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", nil), recorder)

@@ -19,8 +19,8 @@ const wrongCode = "Wrong or already used code. Wait for the next one and try aga
 
 // checkCode counts the attempt, then checks a TOTP or recovery code. Each is accepted
 // once.
-func checkCode(req *request, p proof, code string) (right bool, err error) {
-	if err := admitAttempt(req, p); err != nil {
+func (s *Site) checkCode(req *request, p proof, code string) (right bool, err error) {
+	if err := s.admitAttempt(req, p); err != nil {
 		return false, err
 	}
 	person := req.site.store.User(p.user)
@@ -40,7 +40,7 @@ func checkCode(req *request, p proof, code string) (right bool, err error) {
 		return false, err
 	}
 	if !right {
-		logRefusal(req, p, "wrong code")
+		s.logRefusal(req, p, "wrong code")
 		return false, nil
 	}
 	return true, clearAttempts(req, p)

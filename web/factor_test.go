@@ -148,7 +148,7 @@ func TestAuthenticator(t *testing.T) {
 	})
 	t.Run("is asked for in time", func(t *testing.T) {
 		half := halfway(t)
-		clock.advance(codeTimeout + time.Second)
+		clock.advance(codeExpires + time.Second)
 		if got := try(t, half, code(seed)); got.location != "/login" {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}
@@ -156,7 +156,7 @@ func TestAuthenticator(t *testing.T) {
 	t.Run("is asked for again where it matters, and turned off", func(t *testing.T) {
 		clock.advance(time.Hour)
 		b.signIn(t)
-		clock.advance(reauthWithin + time.Second)
+		clock.advance(reauthAfter + time.Second)
 		if got := b.post(t, "/account/factor/remove", nil); !strings.HasPrefix(got.location, "/confirm") {
 			t.Fatalf("it leads to %s", got.location)
 		}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"strings"
 
 	"purser/fault"
@@ -38,7 +39,7 @@ func (s *Site) forgot(req *request) (response, error) {
 		step: "forgotten password", subject: credential.ResetSubject(email, siteOf(req.bearer.address).String()),
 		address: credential.ResetAddressSubject(email, s.now()),
 	}
-	if err := admitAttempt(req, p); err != nil {
+	if err := s.admitAttempt(req, p); err != nil {
 		return response{}, err
 	}
 	mails, err := req.sealMails(mail.Reset, letters.Letter{}, s.now()+people.ResetLinkTTL.Milliseconds(), email)
@@ -72,7 +73,7 @@ func resetForm(d component.Draft, link credential.Token, user tenancy.User) resp
 
 // resetClosed is the page of a link that was used, has expired or never was.
 func resetClosed() response {
-	return response{status: statusOf[fault.NotFound], view: accountpage.ResetPage(accountpage.Reset{Closed: true})}
+	return showStatus(http.StatusNotFound, accountpage.ResetPage(accountpage.Reset{Closed: true}))
 }
 
 func (s *Site) resetPage(req *request) (response, error) {

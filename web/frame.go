@@ -30,12 +30,12 @@ func (req *request) frame(title, current string) layout.Frame {
 		return f
 	}
 	f.App = req.place(req.app)
-	f.Search = linkIfPermitted(req, tenancy.WalletsRead, "search")
+	f.Search = req.linkIfPermitted(tenancy.WalletsRead, "search")
 	if req.clockOffset > 0 {
 		f.Clock = layout.Clock{At: req.now(), Ahead: req.clockOffset}
 	}
 	f.Nav = layout.AppNav(f.App.Href, req.member.Permissions())
-	if usesSandbox(req) && !req.site.sandboxOff {
+	if req.usesSandbox() && !req.site.sandboxOff {
 		f.Nav = layout.WithSandbox(f.Nav, f.App.Href)
 	}
 	return f
@@ -43,4 +43,10 @@ func (req *request) frame(title, current string) layout.Frame {
 
 func (req *request) place(app tenancy.Application) layout.Application {
 	return layout.Application{Place: layout.Place{Name: app.Name, Href: req.orgPath("a", app.Slug)}, Live: app.Live}
+}
+
+// usesSandbox reports whether the member can operate a sandbox of the application. Its
+// controls are those of the control API, which requires the same permission.
+func (req *request) usesSandbox() bool {
+	return req.site.hasSandbox && !req.app.Live && !req.app.ID.IsZero() && req.may(tenancy.SubscriptionsWrite)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"purser/payments/sandbox/persist"
-	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
 )
@@ -49,19 +48,6 @@ func TestAMovedClock(t *testing.T) {
 	t.Run("is named where the organization counts by it", func(t *testing.T) {
 		if !strings.Contains(b.get(t, r.orgPath()).body, "Counted in sandbox time (+400 days).") {
 			t.Error("it is not")
-		}
-	})
-	t.Run("gives the days of the overview their year", func(t *testing.T) {
-		req := &request{site: r.site, clockOffset: offset.Milliseconds()}
-		label := func(day int64) string {
-			o := reports.Overview{Days: []reports.OverviewDay{{Day: day}}}
-			return dayChart(req, o, "uses", "Uses", "uses", func(d reports.OverviewDay) int64 { return d.Uses }).Bars[0].Label
-		}
-		if got, want := label(req.now()), component.DayText(req.now()); got != want {
-			t.Errorf("a day of another year is %s, not %s", got, want)
-		}
-		if got, want := label(r.site.now()), component.DayText(r.site.now()); got+want[len(want)-5:] != want {
-			t.Errorf("a day of this year is %s", got)
 		}
 	})
 }

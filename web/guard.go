@@ -23,7 +23,7 @@ const pageTimeout = 15 * time.Second
 
 // serve handles one route. The session is saved before anything is sent, so a failing
 // session store sends only the error.
-func (s *Site) serve(r route) echo.HandlerFunc {
+func (s *core) serve(r route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if c.Response().Header().Get(echo.HeaderXRequestID) == "" {
 			c.Response().Header().Set(echo.HeaderXRequestID, ids.New().Format(ids.Request))

@@ -137,25 +137,3 @@ func TestGuessesFromOneIPv6SiteAreCountedTogether(t *testing.T) {
 		t.Errorf("from another site: status %d", got.status)
 	}
 }
-
-func TestAFullQueueCountsNoAttempt(t *testing.T) {
-	t.Parallel()
-	r, _ := newClockHarness(t)
-	owner := r.join(t, tenancy.Owner)
-	owner.withPassword(t)
-	queue := r.site.passwords.queue
-	for range cap(queue) {
-		queue <- struct{}{}
-	}
-	for range 6 {
-		if got := r.browser().login(t, owner.user.Email, password); got.status != http.StatusTooManyRequests && got.status != http.StatusServiceUnavailable {
-			t.Fatalf("status %d", got.status)
-		}
-	}
-	for range cap(queue) {
-		<-queue
-	}
-	if got := r.browser().login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
-		t.Errorf("after refusals without a check: status %d", got.status)
-	}
-}

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
@@ -33,6 +35,19 @@ type harness struct {
 	org    tenancy.Organization
 	app    tenancy.Application
 }
+
+// What the site promises about time and names: a change of these is a change for users.
+const (
+	reauthAfter       = 10 * time.Minute
+	codeExpires       = 10 * time.Minute
+	idleFor           = 8 * time.Hour
+	sessionLasts      = 7 * 24 * time.Hour
+	invitationLasts   = 7 * 24 * time.Hour
+	attemptsAMinute   = 20
+	auditPage         = 50
+	sessionCookieName = "purser"
+	deviceCookie      = sessionCookieName + "-device"
+)
 
 // rigSecret is what the site seals with.
 var rigSecret = []byte(strings.Repeat("k", vault.MinSecret))
@@ -139,19 +154,19 @@ func (r *harness) browser() *browser {
 	return &browser{harness: r, cookies: map[string]*http.Cookie{}, header: http.Header{}}
 }
 
-// signIn opens a session past the sign-in page.
+// signIn opens a session past the sign-in page, as the site keeps one.
 func (b *browser) signIn(t *testing.T) {
 	t.Helper()
-	m := b.harness.site.sessions
-	req := &request{site: b.harness.site, bearer: &bearer{address: "127.0.0.1", agent: "test"}}
-	ctx, err := m.Load(context.WithValue(t.Context(), bearerKey{}, req.bearer), "")
+	token, now := rand.Text()+rand.Text(), b.harness.site.now()
+	b.formToken = rand.Text()
+	expires := time.Now().Add(sessionLasts)
+	content, err := scs.GobCodec{}.Encode(expires, map[string]any{"user": b.user.ID.Format(ids.User), "form": b.formToken, "proven": now})
 	noError(t, err)
-	req.context = ctx
-	noError(t, req.signIn(b.user.ID))
-	token, _, err := m.Commit(ctx)
-	noError(t, err)
-	b.cookies[m.Cookie.Name] = &http.Cookie{Name: m.Cookie.Name, Value: token}
-	b.formToken = req.formToken()
+	noError(t, b.harness.db.Auth().OpenSession(t.Context(), token, people.Session{
+		ID: ids.New(), UserID: b.user.ID, CreatedAt: now, SeenAt: now, ExpiresAt: now + idleFor.Milliseconds(), Address: "127.0.0.1", Agent: "test",
+	}, content))
+	name := b.harness.site.sessionCookie()
+	b.cookies[name] = &http.Cookie{Name: name, Value: token}
 }
 
 // seen is a reply, read whole.

@@ -15,14 +15,14 @@ const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 const strictTransportSecurity = "max-age=31536000; includeSubDomains"
 
 // protect sets the security headers of every response.
-func (s *Site) protect(next echo.HandlerFunc) echo.HandlerFunc {
+func (s *core) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		s.setHeaders(c)
 		return next(c)
 	}
 }
 
-func (s *Site) setHeaders(c echo.Context) {
+func (s *core) setHeaders(c echo.Context) {
 	header := c.Response().Header()
 	header.Set(echo.HeaderContentSecurityPolicy, contentSecurityPolicy)
 	header.Set(echo.HeaderXContentTypeOptions, "nosniff")
@@ -35,6 +35,6 @@ func (s *Site) setHeaders(c echo.Context) {
 
 // overHTTPS trusts the configuration and the connection, never a forwarded header, which
 // any client can send.
-func (s *Site) overHTTPS(r *http.Request) bool {
+func (s *core) overHTTPS(r *http.Request) bool {
 	return s.https || r.TLS != nil
 }

@@ -38,7 +38,7 @@ func (s *Site) invite(req *request) (response, error) {
 	if err := f.check("note", err); err != nil {
 		return response{}, err
 	}
-	given, err := f.access()
+	given, err := readAccess(f)
 	if err != nil {
 		return response{}, err
 	}

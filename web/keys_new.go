@@ -7,6 +7,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/mail"
+	"purser/store/people"
 	"purser/tenancy"
 	keyspage "purser/views/page/keys"
 )
@@ -132,3 +134,26 @@ func alreadyCreated(req *request, id ids.ID) (response, error) {
 		Frame: req.frame(key.Name, "keys"), Base: req.appPath("keys"), Key: key,
 	})), nil
 }
+
+// noticeKey makes the notices of a new API key: to the member who creates it, and to the
+// owners of the organization.
+func noticeKey(req *request, key keys.APIKey) ([]people.Mail, error) {
+	if req.site.mail == nil {
+		return nil, nil
+	}
+	roster, err := req.organization().Roster(req.context)
+	if err != nil {
+		return nil, err
+	}
+	to := []string{req.user.Email}
+	for _, m := range roster {
+		if m.Role == tenancy.Owner && m.UserID != req.user.ID && len(to) < maxKeyNotices {
+			to = append(to, m.Email)
+		}
+	}
+	letter := mail.KeyLetter(key.Name, req.app.Name, req.org.Name, req.user.Email, req.site.server.Address+req.appPath("keys"), req.where())
+	return req.sealMails(mail.Security, letter, 0, to...)
+}
+
+// maxKeyNotices is how many people hear of a new key at most.
+const maxKeyNotices = 20

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *Site) keys(req *request) (response, error) {
-	part, err := req.page(ids.APIKey)
+	part, err := req.before(ids.APIKey)
 	if err != nil {
 		return response{}, err
 	}

@@ -19,9 +19,7 @@ import (
 // newProxyHarness is a clock harness whose callers say in a header where they come from.
 func newProxyHarness(t *testing.T) (*harness, *clock) {
 	t.Helper()
-	r, c := newClockHarness(t)
-	r.site.proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	return r, c
+	return newClockHarnessOn(t, Options{NewOrganizations: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 }
 
 // at puts a browser behind the given address.
@@ -42,7 +40,7 @@ func TestForeignGuessesNeverLockTheOwnerOut(t *testing.T) {
 	// guess makes a stranger use up what an address and a network have.
 	guess := func(t *testing.T, address string) {
 		t.Helper()
-		for range attemptsPerMinute + 5 {
+		for range attemptsAMinute + 5 {
 			r.browser().at(address).login(t, owner.user.Email, "wrong")
 		}
 		if got := r.browser().at(address).login(t, owner.user.Email, password); got.status != http.StatusTooManyRequests {
@@ -87,7 +85,7 @@ func TestKnownBrowsersAreCountedToo(t *testing.T) {
 	bob.withPassword(t)
 	device := func(t *testing.T, b *browser) *http.Cookie {
 		t.Helper()
-		cookie := b.cookies[r.site.deviceCookieName()]
+		cookie := b.cookies[deviceCookie]
 		if cookie == nil {
 			t.Fatal("the browser is not known")
 		}
@@ -95,7 +93,7 @@ func TestKnownBrowsersAreCountedToo(t *testing.T) {
 	}
 	refusedAfter := func(t *testing.T, b *browser, email string) (tries int) {
 		t.Helper()
-		for range 2 * attemptsPerMinute {
+		for range 2 * attemptsAMinute {
 			if b.login(t, email, "wrong").status == http.StatusTooManyRequests {
 				return tries
 			}
@@ -109,7 +107,7 @@ func TestKnownBrowsersAreCountedToo(t *testing.T) {
 
 	t.Run("a stolen device cookie guesses five times", func(t *testing.T) {
 		thief := r.browser().at("198.51.100.1")
-		thief.cookies[r.site.deviceCookieName()] = device(t, annAtHome)
+		thief.cookies[deviceCookie] = device(t, annAtHome)
 		if tries := refusedAfter(t, thief, ann.user.Email); tries != 5 {
 			t.Errorf("%d guesses", tries)
 		}
@@ -120,7 +118,7 @@ func TestKnownBrowsersAreCountedToo(t *testing.T) {
 			r.browser().at("203.0.113.1").login(t, ann.user.Email, "wrong")
 		}
 		thief := r.browser().at("203.0.113.1")
-		thief.cookies[r.site.deviceCookieName()] = device(t, bobAtHome)
+		thief.cookies[deviceCookie] = device(t, bobAtHome)
 		if tries := refusedAfter(t, thief, ann.user.Email); tries != 0 {
 			t.Errorf("%d further guesses", tries)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/mail"
 	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
@@ -37,7 +38,7 @@ func (s *Site) login(req *request) (response, error) {
 		return response{}, err
 	}
 	next := localPath(f.raw("next"))
-	account, right, err := checkPassword(req, f.text("email"), f.raw("password"))
+	account, right, err := s.checkPassword(req, f.text("email"), f.raw("password"))
 	if err != nil {
 		return response{}, err
 	}
@@ -53,7 +54,7 @@ func (s *Site) login(req *request) (response, error) {
 
 // checkPassword counts the attempt, then compares. An email without an account costs the
 // same reads and the same hash as one with.
-func checkPassword(req *request, typed, password string) (account people.Account, right bool, err error) {
+func (s *Site) checkPassword(req *request, typed, password string) (account people.Account, right bool, err error) {
 	email, err := tenancy.ParseEmail(typed)
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, but the attempt is counted
@@ -69,18 +70,18 @@ func checkPassword(req *request, typed, password string) (account people.Account
 		p.address = credential.AddressSubject(email, account.ChangedAt, req.site.now())
 	}
 	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
-	right, err = provePassword(req, p, &account, password)
+	right, err = s.provePassword(req, p, &account, password)
 	return account, right, err
 }
 
 // confirmPassword checks the signed-in user's password. Attempts are counted per
 // session: others cannot use them up, and a stolen session is limited.
-func confirmPassword(req *request, password string) (account people.Account, right bool, err error) {
+func (s *Site) confirmPassword(req *request, password string) (account people.Account, right bool, err error) {
 	account, err = req.site.store.Auth().Account(req.context, req.user.Email)
 	if err != nil {
 		return account, false, err
 	}
-	right, err = provePassword(req, sessionProof(req, "password"), &account, password)
+	right, err = s.provePassword(req, sessionProof(req, "password"), &account, password)
 	return account, right, err
 }
 
@@ -92,16 +93,16 @@ func sessionProof(req *request, step string) proof {
 
 // checkCounted enters the queue of password checks, counts the attempt and compares. An
 // attempt refused by a full queue is not counted for the account: nothing was checked.
-func checkCounted(req *request, p proof, password, encoded string) (right, outdated bool, err error) {
-	if err := attemptFromNetwork(req, p); err != nil {
+func (s *Site) checkCounted(req *request, p proof, password, encoded string) (right, outdated bool, err error) {
+	if err := s.attemptFromNetwork(req, p); err != nil {
 		return false, false, err
 	}
-	leave, err := req.site.passwords.enter(req.context, p.known)
+	leave, err := s.passwords.enter(req.context, p.known)
 	if err != nil {
 		return false, false, err
 	}
 	defer leave()
-	if err := countAttempt(req, p); err != nil {
+	if err := s.countAttempt(req, p); err != nil {
 		return false, false, err
 	}
 	return credential.Check(password, encoded)
@@ -109,23 +110,23 @@ func checkCounted(req *request, p proof, password, encoded string) (right, outda
 
 // provePassword counts the attempt and compares. An expired temporary password counts as
 // wrong. An outdated hash is replaced, in account too.
-func provePassword(req *request, p proof, account *people.Account, password string) (right bool, err error) {
+func (s *Site) provePassword(req *request, p proof, account *people.Account, password string) (right bool, err error) {
 	if account.UserID.IsZero() {
 		account.Encoded = credential.Dummy
 	}
-	right, outdated, err := checkCounted(req, p, password, account.Encoded)
+	right, outdated, err := s.checkCounted(req, p, password, account.Encoded)
 	switch {
 	case err != nil:
 		return false, err
 	case !right || account.UserID.IsZero():
-		logRefusal(req, p, "wrong password")
+		s.logRefusal(req, p, "wrong password")
 		return false, nil
 	case account.Expired(req.site.now()):
-		logRefusal(req, p, "temporary password expired")
+		s.logRefusal(req, p, "temporary password expired")
 		return false, nil
 	}
 	if outdated {
-		encoded, err := req.site.passwords.hash(req.context, password, p.known)
+		encoded, err := s.passwords.hash(req.context, password, p.known)
 		if err != nil {
 			return false, err
 		}
@@ -152,34 +153,16 @@ func finishLogin(req *request, user ids.ID, factors, next string) (response, err
 	return redirect(next), nil
 }
 
-// logAccount logs an account event.
-func (req *request) logAccount(event string, user ids.ID, more ...any) {
-	req.site.log.Info(event, append([]any{"request", req.requestID(), "address", req.bearer.address, "user", user.Format(ids.User)}, more...)...)
-}
-
-// requireCode stores the user whose password was right and who still needs a second
-// factor. It ends any earlier session in this browser: the password must not count for
-// another user.
+// requireCode asks for the second factor.
 func requireCode(req *request, user ids.ID, next string) (response, error) {
-	if err := req.resetSession(); err != nil {
+	if err := req.awaitCode(user); err != nil {
 		return response{}, err
 	}
-	req.put(sessionAwaiting, user.Format(ids.User))
-	req.markReauthenticated()
 	return redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
 }
 
-// pendingCodeUser is the user whose password was right within codeTimeout and whose code
-// is missing.
-func pendingCodeUser(req *request) (user ids.ID, waiting bool) {
-	m := req.site.sessions
-	user, err := ids.Parse(ids.User, m.GetString(req.context, sessionAwaiting))
-	age := req.site.now() - m.GetInt64(req.context, sessionReauthAt)
-	return user, err == nil && age >= 0 && age <= codeTimeout.Milliseconds()
-}
-
 func (s *Site) codePage(req *request) (response, error) {
-	if _, waiting := pendingCodeUser(req); !waiting {
+	if _, waiting := req.awaitingCode(codeTimeout); !waiting {
 		return redirect("/login"), nil
 	}
 	return show(accountpage.SecondStepPage(accountpage.SecondStep{Next: localPath(req.query("next"))})), nil
@@ -190,7 +173,7 @@ func (s *Site) loginCode(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	user, waiting := pendingCodeUser(req)
+	user, waiting := req.awaitingCode(codeTimeout)
 	if !waiting {
 		return redirect("/login"), nil
 	}
@@ -201,7 +184,7 @@ func (s *Site) loginCode(req *request) (response, error) {
 	if credential.ParseRecoveryCode(code) != "" && !p.known {
 		p.subject = credential.RecoverySubject(user.Format(ids.User), siteOf(req.bearer.address).String())
 	}
-	right, err := checkCode(req, p, code)
+	right, err := s.checkCode(req, p, code)
 	if err != nil {
 		return response{}, err
 	}
@@ -232,14 +215,14 @@ func (s *Site) confirm(req *request) (response, error) {
 		return response{}, err
 	}
 	next := localPath(f.raw("next"))
-	account, right, err := confirmPassword(req, f.raw("password"))
+	account, right, err := s.confirmPassword(req, f.raw("password"))
 	if err != nil {
 		return response{}, err
 	}
 	if !right {
 		f.fail("password", "Wrong password.")
 	} else if account.HasFactor {
-		if right, err = checkCode(req, sessionProof(req, "code"), f.text("code")); err != nil {
+		if right, err = s.checkCode(req, sessionProof(req, "code"), f.text("code")); err != nil {
 			return response{}, err
 		}
 		if !right {
@@ -250,7 +233,7 @@ func (s *Site) confirm(req *request) (response, error) {
 		view, err := confirmForm(req, f.draft(), next)
 		return invalid(view), err
 	}
-	if err := s.sessions.RenewToken(req.context); err != nil {
+	if err := req.renewSession(); err != nil {
 		return response{}, err
 	}
 	req.markReauthenticated()
@@ -266,4 +249,18 @@ func (s *Site) logout(req *request) (response, error) {
 		return response{}, err
 	}
 	return redirect("/login?left=1"), nil
+}
+
+// noticeSignIn makes the notice of a sign-in from a browser that the account has not used
+// before. It is written together with the session.
+func noticeSignIn(req *request, user ids.ID) error {
+	if req.site.mail == nil || deviceOf(req, user) != "" {
+		return nil
+	}
+	profile, err := req.site.store.User(user).Profile(req.context)
+	if err != nil {
+		return err
+	}
+	req.bearer.mails, err = req.sealMails(mail.Security, mail.SignInLetter(req.where()), 0, profile.Email)
+	return err
 }

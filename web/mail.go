@@ -1,11 +1,8 @@
 package web
 
 import (
-	"purser/ids"
-	"purser/keys"
 	"purser/mail"
 	"purser/store/people"
-	"purser/tenancy"
 	letters "purser/views/mail"
 	accountpage "purser/views/page/account"
 )
@@ -36,40 +33,3 @@ func (req *request) securityNotice(letter letters.Letter) ([]people.Mail, error)
 func (req *request) where() mail.Where {
 	return mail.Where{At: req.site.now(), Address: req.bearer.address, Agent: accountpage.BrowserName(req.bearer.agent)}
 }
-
-// noticeSignIn makes the notice of a sign-in from a browser that the account has not used
-// before. It is written together with the session.
-func noticeSignIn(req *request, user ids.ID) error {
-	if req.site.mail == nil || deviceOf(req, user) != "" {
-		return nil
-	}
-	profile, err := req.site.store.User(user).Profile(req.context)
-	if err != nil {
-		return err
-	}
-	req.bearer.mails, err = req.sealMails(mail.Security, mail.SignInLetter(req.where()), 0, profile.Email)
-	return err
-}
-
-// noticeKey makes the notices of a new API key: to the member who creates it, and to the
-// owners of the organization.
-func noticeKey(req *request, key keys.APIKey) ([]people.Mail, error) {
-	if req.site.mail == nil {
-		return nil, nil
-	}
-	roster, err := req.organization().Roster(req.context)
-	if err != nil {
-		return nil, err
-	}
-	to := []string{req.user.Email}
-	for _, m := range roster {
-		if m.Role == tenancy.Owner && m.UserID != req.user.ID && len(to) < maxKeyNotices {
-			to = append(to, m.Email)
-		}
-	}
-	letter := mail.KeyLetter(key.Name, req.app.Name, req.org.Name, req.user.Email, req.site.server.Address+req.appPath("keys"), req.where())
-	return req.sealMails(mail.Security, letter, 0, to...)
-}
-
-// maxKeyNotices is how many people hear of a new key at most.
-const maxKeyNotices = 20

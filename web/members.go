@@ -92,9 +92,9 @@ func accessForm(req *request, d component.Draft, chosen tenancy.Access) orgpage.
 	}
 }
 
-// access reads the chosen role and permissions. Permissions checked for another role are
+// readAccess reads the chosen role and permissions. Permissions checked for another role are
 // ignored.
-func (f *form) access() (tenancy.Access, error) {
+func readAccess(f *form) (tenancy.Access, error) {
 	var custom []string
 	if f.text("role") == string(tenancy.Custom) {
 		custom = f.list("permission")
@@ -112,7 +112,7 @@ func (s *Site) changeMember(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	given, err := f.access()
+	given, err := readAccess(f)
 	if err != nil {
 		return response{}, err
 	}

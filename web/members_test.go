@@ -160,7 +160,7 @@ func TestInvitations(t *testing.T) {
 			t.Errorf("the sender was demoted, and the link answers %d", got.status)
 		}
 		late := invitedPath(t, invite(t, owner, url.Values{"note": {"late"}, "role": {"support"}}))
-		clock.advance(invitationTTL)
+		clock.advance(invitationLasts)
 		if got := r.browser().get(t, late); got.status != http.StatusNotFound {
 			t.Errorf("an old one answers %d", got.status)
 		}
@@ -299,7 +299,7 @@ func TestAuditLog(t *testing.T) {
 		}
 	})
 	t.Run("goes over several pages", func(t *testing.T) {
-		for range auditPageSize {
+		for range auditPage {
 			owner.post(t, r.orgPath("settings"), url.Values{"name": {"Again " + time.Now().Format(time.StampNano)}})
 		}
 		newest := owner.get(t, r.orgPath("audit"))

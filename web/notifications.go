@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
 	"purser/fault"
 	"purser/ids"
@@ -13,7 +12,6 @@ import (
 	"purser/tenancy"
 	"purser/views/component"
 	notifypage "purser/views/page/notifications"
-	supportpage "purser/views/page/support"
 )
 
 const (
@@ -22,10 +20,6 @@ const (
 	// pollAhead is how soon an attempt is due that a page waits for, in milliseconds.
 	pollAhead = 15_000
 )
-
-func (req *request) notificationPath(id ids.ID) string {
-	return req.appPath("notifications", id.Format(ids.Notification))
-}
 
 func (s *Site) feed(req *request) (response, error) {
 	before, err := req.beforeSeq()
@@ -37,7 +31,7 @@ func (s *Site) feed(req *request) (response, error) {
 		Frame: req.frame("Notifications", "notifications"), Path: list.path, Identity: req.query("identity"), Type: req.query("type"),
 		Filtered: len(list.filter) > 0, Webhooks: req.appPath("webhooks"),
 	}
-	q := notifications.Backwards{Before: before, Limit: supportPageSize}
+	q := notifications.Backwards{Before: before, Limit: pageSize}
 	if kind := notify.Type(view.Type); kind.Known() {
 		q.Types = []notify.Type{kind}
 	}
@@ -61,13 +55,6 @@ func (s *Site) feed(req *request) (response, error) {
 	return show(notifypage.FeedPage(view)), nil
 }
 
-func olderSeq(next int64) string {
-	if next == 0 {
-		return ""
-	}
-	return strconv.FormatInt(next, 10)
-}
-
 func notificationRows(req *request, list []notify.Notification) (rows []notifypage.NotificationRow) {
 	for _, n := range list {
 		rows = append(rows, newNotificationRow(req, n))
@@ -81,24 +68,6 @@ func newNotificationRow(req *request, n notify.Notification) notifypage.Notifica
 		row.WalletHref = req.walletPath(n.WalletID)
 	}
 	return row
-}
-
-func (s *Site) walletNotifications(req *request) (response, error) {
-	before, err := req.beforeSeq()
-	if err != nil {
-		return response{}, err
-	}
-	head, w, err := walletHead(req, "notifications")
-	if err != nil {
-		return response{}, err
-	}
-	found, next, err := req.notifications().Newest(req.context, notifications.Backwards{Before: before, WalletID: w.ID, Limit: supportPageSize})
-	if err != nil {
-		return response{}, err
-	}
-	view := supportpage.WalletNotifications{WalletHead: head, Webhooks: req.appPath("webhooks"), Rows: notificationRows(req, found)}
-	view.Pages = listing{path: head.Path + "/notifications"}.pages("before", before != 0, olderSeq(next))
-	return show(supportpage.WalletNotificationsPage(view)), nil
 }
 
 func (s *Site) notification(req *request) (response, error) {

@@ -11,7 +11,7 @@ import (
 // trusted proxy forwarded. Each proxy appends the address it was called from, and the
 // client may have written anything before that, so the list is read from its end for as
 // long as the proxies are trusted.
-func (s *Site) clientAddress(r *http.Request) string {
+func (s *core) clientAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
@@ -37,7 +37,7 @@ func (s *Site) clientAddress(r *http.Request) string {
 // warnForwarded logs once that a forwarded address was ignored: all clients of an
 // undeclared proxy share one network and one limit. Anyone can send the header, so
 // public and private senders are logged separately.
-func (s *Site) warnForwarded(sender netip.Addr) {
+func (s *core) warnForwarded(sender netip.Addr) {
 	once := &s.forwardedPublic
 	if sender.IsPrivate() || sender.IsLoopback() {
 		once = &s.forwardedPrivate
@@ -48,7 +48,7 @@ func (s *Site) warnForwarded(sender netip.Addr) {
 }
 
 // isProxy reports whether the address is a trusted proxy.
-func (s *Site) isProxy(address netip.Addr) bool {
+func (s *core) isProxy(address netip.Addr) bool {
 	for _, network := range s.proxies {
 		if network.Contains(address) {
 			return true
@@ -69,4 +69,40 @@ func readAddress(text string) (netip.Addr, error) {
 		address = withPort.Addr()
 	}
 	return address.Unmap().WithZone(""), nil
+}
+
+// NetworkOf is the client network of a request, behind trusted proxies.
+func (s *core) NetworkOf(r *http.Request) netip.Prefix { return networkOf(s.clientAddress(r)) }
+
+// networkOf is the network of one household or office: /24, or /64 of IPv6. Invalid
+// addresses share one network.
+func networkOf(address string) netip.Prefix {
+	ip, err := readAddress(address)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return Network(ip)
+}
+
+// Network is the network of an address.
+func Network(ip netip.Addr) netip.Prefix {
+	bits := 64
+	if ip.Is4() {
+		bits = 24
+	}
+	network, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return network
+}
+
+// siteOf is the network by which sign-in attempts are counted: /24, or /48 of IPv6. A
+// /48 holds 65,536 networks of one customer, so /64 would not limit an attacker.
+func siteOf(address string) netip.Prefix {
+	network := networkOf(address)
+	if !network.IsValid() || network.Addr().Is4() {
+		return network
+	}
+	return netip.PrefixFrom(network.Addr(), 48).Masked()
 }

@@ -12,9 +12,13 @@ func TestQRCodeDrawsEachDarkModule(t *testing.T) {
 	t.Parallel()
 	const text = "otpauth://totp/Purser:ann@example.com?issuer=Purser&secret=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	drawn, err := drawQR(text)
-	noError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	code, err := qr.Encode(text, qr.M)
-	noError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dark := map[[2]int]bool{}
 	for run := range strings.SplitSeq(strings.TrimSuffix(drawn.Path, "z"), "z") {
 		var x, y, wide, back int

@@ -32,7 +32,7 @@ func (s *Site) quickstart(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	language, remember := docsLanguage(req)
+	language, remember := req.exampleLanguage()
 	q := supportpage.Quickstart{
 		Path:      req.appPath("quickstart"),
 		Steps:     firstSteps(req, progress),

@@ -25,7 +25,7 @@ import (
 // runs: the user for a session, the organization and the member for a path below
 // /o/{org}, the application for one below /o/{org}/a/{app}.
 type request struct {
-	site    *Site
+	site    *core
 	echo    echo.Context
 	context context.Context // the request's, with the session in it
 	bearer  *bearer
@@ -170,3 +170,27 @@ func shorten(text string, limit int) string {
 	}
 	return text
 }
+
+// logAccount logs an account event.
+func (req *request) logAccount(event string, user ids.ID, more ...any) {
+	req.site.log.Info(event, append([]any{"request", req.requestID(), "address", req.bearer.address, "user", user.Format(ids.User)}, more...)...)
+}
+
+// linkIfPermitted is the URL of a page of the application, or "" without the permission.
+func (req *request) linkIfPermitted(needed tenancy.Permission, part string) string {
+	if !req.may(needed) {
+		return ""
+	}
+	return req.appPath(part)
+}
+
+// notifyCashier starts the sync of a saved plan now instead of with the next periodic
+// run.
+func (req *request) notifyCashier() {
+	if req.site.cashier != nil {
+		req.site.cashier.Wake(req.scope())
+	}
+}
+
+// setCookie adds a cookie to the response.
+func (req *request) setCookie(cookie *http.Cookie) { req.echo.SetCookie(cookie) }

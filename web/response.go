@@ -90,3 +90,20 @@ func (r response) send(c echo.Context) error {
 	}
 	return c.Blob(r.status, header.Get(echo.HeaderContentType), r.body)
 }
+
+// text responds with plain text.
+func text(contentType, body string) response {
+	return response{status: http.StatusOK, body: []byte(body)}.with(echo.HeaderContentType, contentType)
+}
+
+// showStatus responds with a view and a status of its own.
+func showStatus(status int, view templ.Component) response {
+	return response{status: status, view: view}
+}
+
+// stream responds with an attachment that is written while it is sent.
+func stream(name, contentType string, write func(begin func() io.Writer) error) response {
+	r := download(name, contentType, nil)
+	r.stream = write
+	return r
+}

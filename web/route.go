@@ -74,7 +74,7 @@ func (r route) check() error {
 }
 
 // mount registers a table. GET routes serve HEAD too.
-func (s *Site) mount(e *echo.Echo, table []route) {
+func (s *core) mount(e *echo.Echo, table []route) {
 	for _, r := range table {
 		if err := r.check(); err != nil {
 			panic(err)

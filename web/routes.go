@@ -8,7 +8,7 @@ func (s *Site) routes() []route {
 		s.accountRoutes(),
 		s.supportRoutes(),
 		s.catalogRoutes(),
-		s.notificationRoutes(),
+		s.developerRoutes(),
 		s.docsRoutes(),
 		s.devRoutes(),
 	)

@@ -2,14 +2,6 @@ package web
 
 import "purser/tenancy"
 
-// devRoutes are pages for developing Purser, absent from releases.
-func (s *Site) devRoutes() []route {
-	if s.server.Version != "dev" {
-		return nil
-	}
-	return []route{get("/gallery", anyone, s.gallery)}
-}
-
 // accountRoutes are the pages of users and organizations.
 func (s *Site) accountRoutes() []route {
 	return []route{

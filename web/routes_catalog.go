@@ -2,7 +2,7 @@ package web
 
 import "purser/tenancy"
 
-// catalogRoutes are the pages of the catalog, keys and settings. Objects are edited
+// catalogRoutes are the pages of the catalog. Objects are edited
 // below their key, because "new" is a valid key too.
 func (s *Site) catalogRoutes() []route {
 	const app = appPrefix
@@ -29,23 +29,5 @@ func (s *Site) catalogRoutes() []route {
 
 		get(app+"/catalog/copy", tenancy.PlansWrite, s.copyPage),
 		post(app+"/catalog/copy", tenancy.PlansWrite, s.copyCatalog),
-
-		get(app+"/keys", tenancy.KeysRead, s.keys),
-		reauth(get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
-		reauth(post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
-		get(app+"/keys/{key}", tenancy.KeysRead, s.key),
-		reauth(post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
-		post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey),
-
-		get(app+"/sandbox", tenancy.SubscriptionsWrite, s.sandboxPanel),
-		post(app+"/sandbox/clock", tenancy.SubscriptionsWrite, s.advanceSandbox),
-		post(app+"/sandbox/refund", tenancy.SubscriptionsWrite, s.refundInSandbox),
-		post(app+"/sandbox/dispute", tenancy.SubscriptionsWrite, s.disputeInSandbox),
-		post(app+"/sandbox/webhooks", tenancy.SubscriptionsWrite, s.sandboxWebhooks),
-
-		get(app+"/settings", tenancy.SettingsWrite, s.settings),
-		post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
-		reauth(post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
-		post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys),
 	}
 }

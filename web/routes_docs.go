@@ -1,8 +1,6 @@
 package web
 
-import "purser/tenancy"
-
-// docsRoutes are the guides, the reference and the quickstart.
+// docsRoutes are the guides and the reference.
 func (s *Site) docsRoutes() []route {
 	return []route{
 		get("/docs", anyone, s.docsHome),
@@ -17,7 +15,5 @@ func (s *Site) docsRoutes() []route {
 		get("/docs/{guide}", anyone, s.docsGuide),
 		get("/llms.txt", anyone, s.llms),
 		get("/llms-full.txt", anyone, s.llmsFull),
-
-		get("/o/{org}/a/{app}/quickstart", tenancy.WalletsRead, s.quickstart),
 	}
 }

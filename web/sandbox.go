@@ -25,36 +25,30 @@ type SandboxControls struct {
 	Replay   func(ctx context.Context, app ids.ID, events int) error
 }
 
-// usesSandbox reports whether the member can operate a sandbox of the application. Its
-// controls are those of the control API, which requires the same permission.
-func usesSandbox(req *request) bool {
-	return req.site.controls != nil && !req.app.Live && !req.app.ID.IsZero() && req.may(tenancy.SubscriptionsWrite)
-}
-
 // requireSandbox refuses where there is no sandbox to operate.
-func requireSandbox(req *request) (settingspage.Provider, error) {
-	if !usesSandbox(req) || req.site.sandboxOff {
+func (s *Site) requireSandbox(req *request) (settingspage.Provider, error) {
+	if !req.usesSandbox() || req.site.sandboxOff {
 		return settingspage.Provider{}, fault.New(fault.PathNotFound)
 	}
-	return loadProvider(req)
+	return s.loadProvider(req)
 }
 
 // sandboxPayments is how many payments the panel lists.
 const sandboxPayments = 12
 
 func (s *Site) sandboxPanel(req *request) (response, error) {
-	view, err := sandboxView(req)
+	view, err := s.sandboxView(req)
 	return show(settingspage.Sandbox(view)), err
 }
 
-func sandboxView(req *request) (settingspage.SandboxPanel, error) {
-	provider, err := requireSandbox(req)
+func (s *Site) sandboxView(req *request) (settingspage.SandboxPanel, error) {
+	provider, err := s.requireSandbox(req)
 	if err != nil {
 		return settingspage.SandboxPanel{}, err
 	}
-	view := settingspage.SandboxPanel{Path: req.appPath("sandbox"), Settings: linkIfPermitted(req, tenancy.SettingsWrite, "settings"), API: provider.API, Stripe: provider.Stripe, Now: req.now(), Ahead: req.clockOffset}
+	view := settingspage.SandboxPanel{Path: req.appPath("sandbox"), Settings: req.linkIfPermitted(tenancy.SettingsWrite, "settings"), API: provider.API, Stripe: provider.Stripe, Now: req.now(), Ahead: req.clockOffset}
 	if !provider.Stripe {
-		if view.Held, view.Waiting, err = req.site.controls.Webhooks(req.context, req.app.ID); err != nil {
+		if view.Held, view.Waiting, err = s.controls.Webhooks(req.context, req.app.ID); err != nil {
 			return view, err
 		}
 		checkouts, _, err := req.payments().Checkouts(req.context, payments.CheckoutPage{Page: store.Page{Limit: sandboxPayments}})
@@ -63,11 +57,11 @@ func sandboxView(req *request) (settingspage.SandboxPanel, error) {
 		}
 		for _, c := range checkouts {
 			payment := settingspage.SandboxPayment{
-				ID: c.ID.Format(ids.Checkout), Identity: c.Identity, WalletHref: listing{path: req.appPath("wallets")}.at("q", c.Identity), State: checkoutState(c.State),
+				ID: c.ID.Format(ids.Checkout), Identity: c.Identity, WalletHref: listing{path: req.appPath("wallets")}.at("q", c.Identity), State: component.CheckoutBadge(c.State),
 				Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, CreatedAt: c.CreatedAt,
 			}
 			switch {
-			case isOpen(c):
+			case c.IsOpen():
 				payment.URL = c.URL
 			case c.State == "applied" || c.State == "paid":
 				payment.Paid = true
@@ -85,7 +79,7 @@ var sandboxSteps = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.
 // advanceSandbox moves the clock. The form says from which time, so that a form that is
 // sent twice moves it once.
 func (s *Site) advanceSandbox(req *request) (response, error) {
-	return sandboxAction(req, func(f *form) (string, error) {
+	return s.sandboxAction(req, func(f *form) (string, error) {
 		from, err := strconv.ParseInt(f.text("from"), 10, 64)
 		step, known := sandboxSteps[f.text("by")]
 		to := from + step.Milliseconds()
@@ -108,7 +102,7 @@ func (s *Site) advanceSandbox(req *request) (response, error) {
 }
 
 func (s *Site) refundInSandbox(req *request) (response, error) {
-	return sandboxAction(req, func(f *form) (string, error) {
+	return s.sandboxAction(req, func(f *form) (string, error) {
 		checkout, err := ids.Parse(ids.Checkout, f.text("checkout"))
 		if err != nil {
 			return "", fault.New(fault.PathNotFound)
@@ -127,14 +121,14 @@ func (s *Site) refundInSandbox(req *request) (response, error) {
 }
 
 func (s *Site) disputeInSandbox(req *request) (response, error) {
-	return sandboxAction(req, func(f *form) (string, error) {
+	return s.sandboxAction(req, func(f *form) (string, error) {
 		outcome := f.text("outcome")
 		return "Dispute opened. Outcome: " + outcome + ".", f.check("", s.controls.Dispute(req.context, req.app.ID, f.text("checkout"), outcome))
 	})
 }
 
 func (s *Site) sandboxWebhooks(req *request) (response, error) {
-	return sandboxAction(req, func(f *form) (string, error) {
+	return s.sandboxAction(req, func(f *form) (string, error) {
 		switch f.text("do") {
 		case "hold":
 			return "Webhooks are held.", f.check("", s.controls.Hold(req.context, req.app.ID, true))
@@ -148,8 +142,8 @@ func (s *Site) sandboxWebhooks(req *request) (response, error) {
 }
 
 // sandboxAction runs an action of the panel and returns to it.
-func sandboxAction(req *request, run func(*form) (message string, err error)) (response, error) {
-	provider, err := requireSandbox(req)
+func (s *Site) sandboxAction(req *request, run func(*form) (message string, err error)) (response, error) {
+	provider, err := s.requireSandbox(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -167,7 +161,7 @@ func sandboxAction(req *request, run func(*form) (message string, err error)) (r
 	if f.ok() {
 		return req.done(req.appPath("sandbox"), message)
 	}
-	view, err := sandboxView(req)
+	view, err := s.sandboxView(req)
 	view.Problems = f.problems
 	return invalid(settingspage.Sandbox(view)), err
 }

@@ -121,7 +121,7 @@ var searchedKinds = []struct {
 	{ids.Transaction, tenancy.JournalRead, findTransaction},
 	{ids.Deposit, tenancy.JournalRead, findTransaction},
 	{ids.Request, tenancy.RequestsRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
-		return supportpage.Hit{Href: req.requestPath(id), Icon: "scroll-text", Label: "Request", Hint: id.Format(ids.Request)}, nil
+		return supportpage.Hit{Href: requestPath(req, id), Icon: "scroll-text", Label: "Request", Hint: id.Format(ids.Request)}, nil
 	}},
 	{ids.Denial, tenancy.JournalRead, func(req *request, id ids.ID) (supportpage.Hit, error) {
 		d, err := req.reports().Denial(req.context, id)

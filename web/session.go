@@ -220,3 +220,30 @@ func (req *request) takeFlash() string {
 func (req *request) formToken() string {
 	return req.site.sessions.GetString(req.context, sessionFormToken)
 }
+
+// sessionCookie is the name of the session cookie.
+func (s *core) sessionCookie() string { return s.sessions.Cookie.Name }
+
+// renewSession keeps the session under a new token.
+func (req *request) renewSession() error { return req.site.sessions.RenewToken(req.context) }
+
+// awaitCode stores the user whose password was right and who still needs a second
+// factor. It ends any earlier session in this browser: the password must not count for
+// another user.
+func (req *request) awaitCode(user ids.ID) error {
+	if err := req.resetSession(); err != nil {
+		return err
+	}
+	req.put(sessionAwaiting, user.Format(ids.User))
+	req.markReauthenticated()
+	return nil
+}
+
+// awaitingCode is the user whose password was right within that time and whose code is
+// missing.
+func (req *request) awaitingCode(within time.Duration) (user ids.ID, waiting bool) {
+	m := req.site.sessions
+	user, err := ids.Parse(ids.User, m.GetString(req.context, sessionAwaiting))
+	age := req.site.now() - m.GetInt64(req.context, sessionReauthAt)
+	return user, err == nil && age >= 0 && age <= within.Milliseconds()
+}

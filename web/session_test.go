@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -84,65 +83,17 @@ func TestSessions(t *testing.T) {
 		}
 	})
 
-	t.Run("end when a request that has begun before is still under way", func(t *testing.T) {
-		b := r.join(t, tenancy.Support)
-		req := &request{site: r.site}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
-		noError(t, err)
-		request.AddCookie(b.cookies[cookieName])
-		noError(t, req.loadSession(request))
-		noError(t, r.db.User(b.user.ID).EndOtherSessions(t.Context(), ""))
-		req.flash("something to write")
-		_, _, err = r.site.sessions.Commit(req.context)
-		noError(t, err)
-		inside(t, b, false)
-	})
-
-	t.Run("are not spoilt by a request that was under way when they were renewed", func(t *testing.T) {
-		b := r.join(t, tenancy.Support)
-		clock.advance(time.Hour)
-		req := &request{site: r.site}
-		recorder := httptest.NewRecorder()
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
-		req.echo = echo.New().NewContext(request, recorder)
-		request.AddCookie(b.cookies[cookieName])
-		noError(t, req.loadSession(request))
-		b.withPassword(t)
-		b.signIn(t) // as another tab does
-		req.flash("something to write")
-		noError(t, req.saveSession())
-		if got := recorder.Header().Get(echo.HeaderSetCookie); got != "" {
-			t.Errorf("the browser is told to go back to %s", got)
-		}
-		inside(t, b, true)
-	})
-
-	t.Run("keep what another request wrote meanwhile", func(t *testing.T) {
-		b := r.join(t, tenancy.Owner)
-		clock.advance(time.Hour)
-		slow := &request{site: r.site}
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
-		slow.echo = echo.New().NewContext(request, httptest.NewRecorder())
-		request.AddCookie(b.cookies[cookieName])
-		noError(t, slow.loadSession(request))
-		b.post(t, "/account/name", url.Values{"name": {"Ann Other"}})
-		noError(t, slow.saveSession())
-		if got := b.get(t, "/account"); !strings.Contains(got.body, "Name saved.") {
-			t.Error("the message is lost")
-		}
-	})
-
 	t.Run("end after eight hours without a visit", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
-		clock.advance(idleSession - time.Minute)
+		clock.advance(idleFor - time.Minute)
 		inside(t, b, true)
-		clock.advance(idleSession + time.Minute)
+		clock.advance(idleFor + time.Minute)
 		inside(t, b, false)
 	})
 
 	t.Run("end after seven days, however often they are used", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
-		for left := absoluteSession; left > 0; left -= 7 * time.Hour {
+		for left := sessionLasts; left > 0; left -= 7 * time.Hour {
 			inside(t, b, true)
 			clock.advance(7 * time.Hour)
 		}
@@ -156,7 +107,7 @@ func TestSessions(t *testing.T) {
 		if got := b.get(t, r.orgPath("members", "invite")); got.status != http.StatusOK {
 			t.Fatalf("status %d", got.status)
 		}
-		clock.advance(reauthWithin + time.Second)
+		clock.advance(reauthAfter + time.Second)
 		got := b.get(t, r.orgPath("members", "invite"))
 		if want := "/confirm?next=" + url.QueryEscape(r.orgPath("members", "invite")); got.location != want {
 			t.Fatalf("it leads to %s, want %s", got.location, want)
@@ -178,7 +129,7 @@ func TestSessions(t *testing.T) {
 	t.Run("are kept as hashes", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
 		b.get(t, "/account")
-		if _, found, err := r.db.Auth().SessionContent(t.Context(), b.cookies[cookieName].Value, 0, clock.now()); !found || err != nil {
+		if _, found, err := r.db.Auth().SessionContent(t.Context(), b.cookies[sessionCookieName].Value, 0, clock.now()); !found || err != nil {
 			t.Errorf("the token does not lead to it: %t, %v", found, err)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 )
 
 func (s *Site) settings(req *request) (response, error) {
-	view, err := settingsPage(req, settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
+	view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
 	return show(settingspage.Settings(view)), err
 }
 
@@ -26,7 +26,7 @@ func (s *Site) updateSettings(req *request) (response, error) {
 		return response{}, err
 	}
 	if !f.ok() {
-		view, err := settingsPage(req, settingspage.AppSettings{
+		view, err := s.settingsPage(req, settingspage.AppSettings{
 			Name: f.text("name"), DeploymentURL: f.text("deployment_url"), Answered: component.Answered{Problems: f.problems},
 		})
 		return invalid(settingspage.Settings(view)), err
@@ -48,7 +48,7 @@ func (s *Site) revokeKeys(req *request) (response, error) {
 		return response{}, err
 	}
 	if req.app.Live && f.text("confirm") != req.app.Name {
-		view, err := settingsPage(req, settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
+		view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.app.Name, DeploymentURL: req.app.DeploymentURL})
 		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return invalid(settingspage.Settings(view)), err
 	}
@@ -60,12 +60,12 @@ func (s *Site) revokeKeys(req *request) (response, error) {
 }
 
 // settingsPage adds the frame and the provider.
-func settingsPage(req *request, view settingspage.AppSettings) (settingspage.AppSettings, error) {
-	provider, err := loadProvider(req)
+func (s *Site) settingsPage(req *request, view settingspage.AppSettings) (settingspage.AppSettings, error) {
+	provider, err := s.loadProvider(req)
 	if err != nil {
 		return view, err
 	}
-	if usesSandbox(req) {
+	if req.usesSandbox() {
 		provider.Panel = req.appPath("sandbox")
 	}
 	view.Frame, view.Path, view.App = req.frame("Settings", "settings"), req.appPath("settings"), req.app

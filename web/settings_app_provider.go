@@ -10,7 +10,7 @@ import (
 )
 
 // loadProvider is the public part of the application's payment account.
-func loadProvider(req *request) (settingspage.Provider, error) {
+func (s *Site) loadProvider(req *request) (settingspage.Provider, error) {
 	if req.site.cashier == nil {
 		return settingspage.Provider{}, nil
 	}
@@ -18,13 +18,13 @@ func loadProvider(req *request) (settingspage.Provider, error) {
 	off := req.site.sandboxOff && !req.app.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// A test application is connected to the sandbox on first use.
-		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, API: sandboxAPI(req)}, nil
+		return settingspage.Provider{Known: true, Sandbox: !req.app.Live && !off, SandboxOff: off, API: s.sandboxAPI(req)}, nil
 	}
 	if connected.Mode == payments.SandboxConnection && off {
 		return settingspage.Provider{Known: true, SandboxOff: true}, err
 	}
 	return settingspage.Provider{
-		API:   sandboxAPI(req),
+		API:   s.sandboxAPI(req),
 		Known: true, Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
 	}, err
@@ -32,11 +32,11 @@ func loadProvider(req *request) (settingspage.Provider, error) {
 
 // sandboxAPI is the API access to the application's sandbox account, for members who may
 // connect an account: the key allows as much.
-func sandboxAPI(req *request) settingspage.SandboxAPI {
-	if req.site.sandbox == nil || req.site.sandboxOff || req.app.Live || !req.may(tenancy.SettingsWrite) {
+func (s *Site) sandboxAPI(req *request) settingspage.SandboxAPI {
+	if s.sandbox == nil || req.site.sandboxOff || req.app.Live || !req.may(tenancy.SettingsWrite) {
 		return settingspage.SandboxAPI{}
 	}
-	return req.site.sandbox(req.app.ID)
+	return s.sandbox(req.app.ID)
 }
 
 // connectProvider connects the application's Stripe account. The submitted key is not
@@ -61,33 +61,10 @@ func (s *Site) connectProvider(req *request) (response, error) {
 		}
 	}
 	if !f.ok() {
-		view, err := settingsPage(req, settingspage.AppSettings{
+		view, err := s.settingsPage(req, settingspage.AppSettings{
 			Name: req.app.Name, DeploymentURL: req.app.DeploymentURL, Answered: component.Answered{Problems: f.problems},
 		})
 		return invalid(settingspage.Settings(view)), err
 	}
 	return req.done(req.appPath("settings"), message)
-}
-
-// retrySync syncs a plan with the provider again.
-func (s *Site) retrySync(req *request) (response, error) {
-	plan, err := pathPlan(req)
-	if err != nil {
-		return response{}, err
-	}
-	if s.cashier == nil {
-		return response{}, fault.New(fault.PaymentsNotConfigured)
-	}
-	if err := s.cashier.RetrySync(req.context, req.scope(), plan.Key); err != nil {
-		return response{}, err
-	}
-	return req.done(req.appPath("plans", plan.Key, "edit"), "Retrying sync with the payment provider.")
-}
-
-// notifyCashier starts the sync of a saved plan now instead of with the next periodic
-// run.
-func notifyCashier(req *request) {
-	if req.site.cashier != nil {
-		req.site.cashier.Wake(req.scope())
-	}
 }

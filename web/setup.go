@@ -54,8 +54,8 @@ var errSetupClosed = fault.New(fault.PathNotFound)
 
 // setupClosed explains why a link is invalid. Every link gets the same page: a guessed
 // one learns no more than the sign-in page shows.
-func setupClosed(req *request) (response, error) {
-	setUp, err := req.site.isSetUp(req.context)
+func (s *Site) setupClosed(req *request) (response, error) {
+	setUp, err := s.isSetUp(req.context)
 	if err != nil {
 		return response{}, err
 	}
@@ -68,7 +68,7 @@ func setupClosed(req *request) (response, error) {
 		failure.Advice = "Setup links work once. Sign in, or ask an owner for an invitation."
 		failure.Lead, failure.Href = "Sign in", "/login"
 	}
-	return response{status: failure.Status, view: page.Error(failure)}, nil
+	return showStatus(failure.Status, page.Error(failure)), nil
 }
 
 // isSetUp reports whether there is an account. True is cached: anonymous pages call it.
@@ -86,7 +86,7 @@ func (s *Site) isSetUp(ctx context.Context) (bool, error) {
 func (s *Site) setupPage(req *request) (response, error) {
 	link, err := setupLink(req)
 	if errors.Is(err, errSetupClosed) {
-		return setupClosed(req)
+		return s.setupClosed(req)
 	}
 	if err != nil {
 		return response{}, err
@@ -99,7 +99,7 @@ func setupPath(link credential.Token) string { return pathOf([]string{"setup", s
 func (s *Site) setup(req *request) (response, error) {
 	link, err := setupLink(req)
 	if errors.Is(err, errSetupClosed) {
-		return setupClosed(req)
+		return s.setupClosed(req)
 	}
 	if err != nil {
 		return response{}, err
@@ -120,7 +120,7 @@ func (s *Site) setup(req *request) (response, error) {
 	}
 	bootstrap, err = s.store.Auth().CreateFirstAccount(req.context, link.Hash(), bootstrap)
 	if fault.Is(err, fault.PathNotFound) {
-		return setupClosed(req) // another request used the link first
+		return s.setupClosed(req) // another request used the link first
 	}
 	if err != nil {
 		return response{}, err

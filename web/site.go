@@ -1,18 +1,15 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
 	"purser/api/openapi"
@@ -25,8 +22,6 @@ import (
 	"purser/store"
 	"purser/tenancy"
 	"purser/tenancy/vault"
-	"purser/views/page"
-	accountpage "purser/views/page/account"
 	settingspage "purser/views/page/settings"
 )
 
@@ -78,71 +73,40 @@ func (s *Site) SetExportWallet(export ExportWallet) { s.exportWallet = export }
 
 // Site serves the dashboard and the documentation.
 type Site struct {
-	server      accountpage.Server
-	https       bool
-	store       *store.Store
-	usage       *store.Engine
-	log         *slog.Logger
-	now         func() int64
-	timeout     time.Duration
-	reference   func() (*docs.Reference, error)
-	docsIndex   func() (*docs.Index, error)
-	examples    func() (map[string][]docs.Variant, error)
-	sessions    *scs.SessionManager
-	crossOrigin *http.CrossOriginProtection
-	passwords   *passwords
-	networks    *networks
-	proxies     []netip.Prefix
-	// Each logs once that a sender's X-Forwarded-For is ignored.
-	forwardedPrivate, forwardedPublic sync.Once
+	*core
+	usage     *store.Engine
+	reference func() (*docs.Reference, error)
+	docsIndex func() (*docs.Index, error)
+	examples  func() (map[string][]docs.Variant, error)
+	passwords *passwords
+	networks  *networks
+	alarm     alarm
+	setUp     atomic.Bool // there is an account
+	delivery  *delivery.Dispatcher
+	sandbox   func(app ids.ID) settingspage.SandboxAPI
+	controls  *SandboxControls
 
-	alarm    alarm
-	setUp    atomic.Bool // there is an account
-	vault    *vault.Vault
-	cashier  *cashier.Cashier
-	mail     *mail.Outbox
-	delivery *delivery.Dispatcher
-	sandbox  func(app ids.ID) settingspage.SandboxAPI
-	controls *SandboxControls
-	exports  chan struct{} // slots of concurrent exports
-
-	exportWallet ExportWallet
-
-	sandboxOff       bool
+	exportWallet     ExportWallet
 	newOrganizations bool
-	requireFactor    bool
 }
 
 // New creates the site. It needs no closing.
 func New(options Options) *Site {
 	s := &Site{
-		server: accountpage.Server{
-			Version: options.Version,
-			Address: strings.TrimRight(options.BaseURL, "/"),
-			Program: options.Program,
-		},
-		https:       strings.HasPrefix(options.BaseURL, "https://"),
-		store:       options.Store,
-		usage:       options.Usage,
-		log:         options.Log,
-		now:         options.Now,
-		timeout:     cmp.Or(options.Timeout, pageTimeout),
-		reference:   sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) }),
-		crossOrigin: http.NewCrossOriginProtection(),
-		passwords:   newPasswords(),
-		networks:    newNetworks(),
-		proxies:     options.TrustedProxies,
-		vault:       options.Vault,
-		cashier:     options.Cashier,
-		mail:        options.Mail,
-		delivery:    options.Deliveries,
-		sandbox:     options.Sandbox,
-		controls:    options.Controls,
-		sandboxOff:  options.SandboxOff,
-		exports:     make(chan struct{}, exportsAtOnce),
+		core: newCore(coreOptions{
+			BaseURL: options.BaseURL, Version: options.Version, Program: options.Program, Store: options.Store, Log: options.Log, Now: options.Now,
+			Vault: options.Vault, Mail: options.Mail, Cashier: options.Cashier, RequireFactor: options.RequireFactor,
+			HasSandbox: options.Controls != nil, SandboxOff: options.SandboxOff, TrustedProxies: options.TrustedProxies, Timeout: options.Timeout,
+		}),
+		usage:     options.Usage,
+		reference: sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) }),
+		passwords: newPasswords(),
+		networks:  newNetworks(),
+		delivery:  options.Deliveries,
+		sandbox:   options.Sandbox,
+		controls:  options.Controls,
 
 		newOrganizations: options.NewOrganizations,
-		requireFactor:    options.RequireFactor,
 	}
 	s.examples = sync.OnceValues(func() (map[string][]docs.Variant, error) {
 		reference, err := s.reference()
@@ -158,16 +122,6 @@ func New(options Options) *Site {
 		}
 		return docs.NewIndex(reference)
 	})
-	if s.server.Program == "" {
-		s.server.Program = "purser"
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	if s.now == nil {
-		s.now = func() int64 { return s.store.Clock().Now() }
-	}
-	s.sessions = newSessions(s.store.Auth(), s.server.Address, s.https, s.now)
 	return s
 }
 
@@ -178,19 +132,4 @@ func (s *Site) Register(e *echo.Echo) {
 	for _, path := range static.FixedPaths() {
 		e.Match([]string{http.MethodGet, http.MethodHead}, path, echo.WrapHandler(static.FixedHandler()), s.protect)
 	}
-}
-
-// welcome redirects signed-in users to their organizations and shows others the start
-// page.
-func (s *Site) welcome(req *request) (response, error) {
-	if req.isSignedIn() {
-		return redirect("/o"), nil
-	}
-	setUp, err := s.isSetUp(req.context)
-	return show(accountpage.Welcome(accountpage.Start{Server: s.server, NotSetUp: !setUp})), err
-}
-
-// gallery shows every component in all its states.
-func (s *Site) gallery(req *request) (response, error) {
-	return show(page.Gallery(page.GallerySample{Query: req.query("q"), Live: req.query("live") != ""})), nil
 }

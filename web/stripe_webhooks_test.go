@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -39,25 +40,25 @@ type ingress struct {
 func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	t.Helper()
 	sealing, err := vault.New(rand.Reader, []byte(strings.Repeat("s", vault.MinSecret)))
-	noError(t, err)
+	succeeds(t, err)
 	desk, err := cashier.New(cashier.Options{
 		Store: db, Vault: sealing, BaseURL: "http://purser.test", Log: slog.New(slog.DiscardHandler),
 		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
 			return cashier.Sandbox{URL: "http://sandbox.invalid", Key: "sk_test_none", WebhookSecrets: secrets}, nil
 		},
 	})
-	noError(t, err)
+	succeeds(t, err)
 	now := time.Now().UnixMilli()
 	org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
-	noError(t, err)
+	succeeds(t, err)
 	app, err := tenancy.NewApplication(ids.New(), org, "Chat", false, now)
-	noError(t, err)
+	succeeds(t, err)
 	app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
-	noError(t, err)
+	succeeds(t, err)
 	kept, err := db.PaymentAccounts(app.Scope()).PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "sandbox"}, now)
-	noError(t, err)
+	succeeds(t, err)
 	e := echo.New()
-	e.POST(WebhookPath, ReceiveWebhooks(desk, (&Site{}).NetworkOf, slog.New(slog.DiscardHandler)))
+	e.POST(WebhookPath, ReceiveWebhooks(desk, func(*http.Request) netip.Prefix { return netip.Prefix{} }, slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}
@@ -72,11 +73,11 @@ func (i *ingress) report(body, secret string, at time.Time) int {
 func (i *ingress) send(body string, header http.Header) int {
 	i.Helper()
 	request, err := http.NewRequestWithContext(i.Context(), http.MethodPost, i.address, strings.NewReader(body))
-	noError(i.T, err)
+	succeeds(i.T, err)
 	request.Header = header
 	answer, err := http.DefaultClient.Do(request)
-	noError(i.T, err)
-	noError(i.T, answer.Body.Close())
+	succeeds(i.T, err)
+	succeeds(i.T, answer.Body.Close())
 	return answer.StatusCode
 }
 
@@ -139,10 +140,10 @@ func TestWebhooks(t *testing.T) {
 		unread, writer := io.Pipe() // nothing is ever written: a reader would wait for ever
 		defer writer.Close()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.address[:strings.LastIndex(i.address, "/")+1]+ids.New().Format("con"), unread)
-		noError(t, err)
+		succeeds(t, err)
 		request.ContentLength = cashier.MaxWebhook
 		response, err := http.DefaultTransport.RoundTrip(request)
-		noError(t, err)
+		succeeds(t, err)
 		response.Body.Close()
 		if response.StatusCode != http.StatusNotFound || !response.Close {
 			t.Errorf("status %d, Connection: close is %t", response.StatusCode, response.Close)
@@ -169,9 +170,16 @@ func TestWebhooksWithoutASecret(t *testing.T) {
 func TestWebhooksWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{MaxConns: 2})
-	noError(t, err)
+	succeeds(t, err)
 	i := newIngress(t, db, "whsec_current")
 	db.Close()
 	body := eventOf("invoice.paid")
 	i.want(http.StatusInternalServerError, i.report(body, "whsec_current", time.Now()))
+}
+
+func succeeds(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func (s *Site) adjustForm(req *request) (response, error) {
-	view, err := adjustView(req, supportpage.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
+	view, err := s.adjustView(req, supportpage.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
 	if err != nil {
 		return response{}, err
 	}
@@ -30,7 +30,7 @@ func (s *Site) adjust(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	requested := f.adjustment()
+	requested := readAdjustment(f)
 	requested.WalletID, requested.By, requested.Now = wallet, req.user.ID, req.now()
 	if f.ok() {
 		if err := f.check("amount", req.tenant().Adjust(req.context, requested)); err != nil {
@@ -40,7 +40,7 @@ func (s *Site) adjust(req *request) (response, error) {
 	if f.ok() {
 		return req.done(req.walletPath(wallet), adjusted(requested))
 	}
-	view, err := adjustView(req, supportpage.AdjustForm{
+	view, err := s.adjustView(req, supportpage.AdjustForm{
 		EntryID: f.text("entry"), CreditKey: f.text("credit"), Direction: f.text("direction"),
 		Amount: f.text("amount"), Reason: f.text("reason"), Problems: f.problems,
 	})
@@ -59,8 +59,8 @@ func adjusted(a store.Adjustment) string {
 	return verb + component.CreditsText(a.Delta.Amount, a.CreditKey) + "."
 }
 
-// adjustment parses the form, without the wallet and the actor.
-func (f *form) adjustment() (requested store.Adjustment) {
+// readAdjustment parses the form, without the wallet and the actor.
+func readAdjustment(f *form) (requested store.Adjustment) {
 	id, err := ids.Parse(ids.Transaction, f.text("entry"))
 	if err != nil {
 		f.fail("", "The form data was invalid. Open the form again.")
@@ -88,8 +88,8 @@ func (f *form) adjustment() (requested store.Adjustment) {
 	}
 }
 
-func adjustView(req *request, form supportpage.AdjustForm) (templ.Component, error) {
-	head, _, err := walletHead(req, "")
+func (s *Site) adjustView(req *request, form supportpage.AdjustForm) (templ.Component, error) {
+	head, _, err := s.walletHead(req, "")
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (s *Site) check(req *request) (response, error) {
 	use, problems := parseCheck(view)
 	if asked && len(problems) == 0 {
 		use.Scope = req.scope()
-		view.Answer, err = runCheck(req, use)
+		view.Answer, err = s.runCheck(req, use)
 		if fault.Is(err, fault.FeatureNotFound) {
 			problems, err = append(problems, component.Problem{Field: "feature", Message: "Feature not found."}), nil
 		}
@@ -76,11 +76,11 @@ func parseCheck(form supportpage.CheckForm) (use store.Usage, problems []compone
 	return use, problems
 }
 
-func runCheck(req *request, use store.Usage) (*supportpage.CheckAnswer, error) {
-	if req.site.usage == nil {
+func (s *Site) runCheck(req *request, use store.Usage) (*supportpage.CheckAnswer, error) {
+	if s.usage == nil {
 		return nil, errNoUsage
 	}
-	d, err := req.site.usage.Explain(use)
+	d, err := s.usage.Explain(use)
 	if err != nil {
 		return nil, err
 	}

@@ -43,12 +43,12 @@ func denialQuery(req *request) (q reports.DenialQuery, problems []component.Prob
 			q.Reason = fault.Code(reason.Value)
 		}
 	}
-	q.From, q.To, problems = req.days()
+	q.From, q.To, problems = readDays(req)
 	return q, problems
 }
 
-// days reads the filter by days: half-open, in milliseconds, 0 for none.
-func (req *request) days() (from, to int64, problems []component.Problem) {
+// readDays reads the filter by days: half-open, in milliseconds, 0 for none.
+func readDays(req *request) (from, to int64, problems []component.Problem) {
 	for _, end := range []struct {
 		field string
 		into  *int64
@@ -165,7 +165,7 @@ func (s *Site) denial(req *request) (response, error) {
 		view.KeyHref = req.appPath("keys", view.KeyID)
 	}
 	if req.may(tenancy.RequestsRead) && !d.RequestID.IsZero() {
-		view.RequestHref = req.requestPath(d.RequestID)
+		view.RequestHref = requestPath(req, d.RequestID)
 	}
 	view.Frame = req.frame("Denied: "+d.FeatureName, "denials")
 	return show(supportpage.DenialPage(view)), nil
@@ -187,7 +187,7 @@ func (s *Site) walletDenials(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := walletHead(req, "denials")
+	head, w, err := s.walletHead(req, "denials")
 	if err != nil {
 		return response{}, err
 	}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -20,8 +18,6 @@ const (
 	// maxExport is the most rows of one file: little enough to be built in memory. Older
 	// rows are left out, and the file's name says so.
 	maxExport = 10_000
-	// exportsAtOnce bounds that memory: a file takes up to 40 MB.
-	exportsAtOnce = 2
 	// Events are read in batches, with a limit on their number: a filter that matches
 	// few events must not scan without end.
 	exportTimeout  = 10 * time.Minute // of everything about a customer, which is streamed
@@ -29,33 +25,12 @@ const (
 	exportPortions = 40
 )
 
-// export bounds concurrent exports. Others wait until the request's deadline.
-func (s *Site) export(file func(*request) (response, error)) func(*request) (response, error) {
-	return func(req *request) (response, error) {
-		select {
-		case s.exports <- struct{}{}:
-			defer func() { <-s.exports }()
-			return file(req)
-		case <-req.context.Done():
-			return response{}, req.context.Err()
-		}
-	}
-}
-
 // exportName names the content, and whether rows were left out.
 func exportName(req *request, of string, more bool) string {
 	if more {
 		of += fmt.Sprintf("-newest-%d", maxExport)
 	}
 	return req.app.Slug + "-" + of + ".csv"
-}
-
-// timestamp formats a time for spreadsheets; 0 is empty.
-func timestamp(at int64) string {
-	if at == 0 {
-		return ""
-	}
-	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 func (s *Site) depositsExport(req *request) (response, error) {
@@ -163,7 +138,7 @@ func signedText(d metering.Delta) string {
 }
 
 func (s *Site) journalExport(req *request) (response, error) {
-	_, w, err := walletHead(req, "journal")
+	_, w, err := s.walletHead(req, "journal")
 	if err != nil {
 		return response{}, err
 	}
@@ -209,11 +184,9 @@ func (s *Site) downloadWallet(req *request) (response, error) {
 		return response{}, fault.New(fault.PathNotFound)
 	}
 	// The page's deadline is too short for it, and ends with the handler.
-	scope, file := req.scope(), download(req.app.Slug+"-"+id.Format(ids.Wallet)+".json", echo.MIMEApplicationJSON, nil)
-	file.stream = func(begin func() io.Writer) error {
+	return stream(req.app.Slug+"-"+id.Format(ids.Wallet)+".json", "application/json", func(begin func() io.Writer) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(req.context), exportTimeout)
 		defer cancel()
-		return s.exportWallet(ctx, scope, w.Identity, begin)
-	}
-	return file, nil
+		return s.exportWallet(ctx, req.scope(), w.Identity, begin)
+	}), nil
 }

@@ -14,14 +14,14 @@ import (
 )
 
 func (s *Site) renameForm(req *request) (response, error) {
-	head, _, err := walletHead(req, "")
+	head, _, err := s.walletHead(req, "")
 	return show(supportpage.RenamePage(supportpage.RenameForm{WalletHead: head, Key: formKey()})), err
 }
 
 // rename gives a wallet another identity, once for a form. The form has the identity that
 // was shown: a wallet that was renamed meanwhile is not renamed again.
 func (s *Site) rename(req *request) (response, error) {
-	head, w, err := walletHead(req, "")
+	head, w, err := s.walletHead(req, "")
 	if err != nil {
 		return response{}, err
 	}
@@ -55,13 +55,13 @@ func (s *Site) rename(req *request) (response, error) {
 }
 
 func (s *Site) eraseForm(req *request) (response, error) {
-	head, _, err := walletHead(req, "")
+	head, _, err := s.walletHead(req, "")
 	return show(supportpage.ErasePage(supportpage.EraseForm{WalletHead: head, Key: formKey()})), err
 }
 
 // erase erases a wallet, once for a form, after its identity was typed.
 func (s *Site) erase(req *request) (response, error) {
-	head, w, err := walletHead(req, "")
+	head, w, err := s.walletHead(req, "")
 	if err != nil {
 		return response{}, err
 	}

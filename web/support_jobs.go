@@ -64,6 +64,6 @@ func (s *Site) retryJob(req *request) (response, error) {
 	if err := req.queue().RetryJobNow(req.context, queue.JobKind(f.text("kind")), f.raw("object"), req.now()); err != nil {
 		return response{}, err
 	}
-	notifyCashier(req)
+	req.notifyCashier()
 	return req.done(req.appPath("jobs"), "Retrying the job.")
 }

@@ -35,17 +35,6 @@ func TestFailingJobs(t *testing.T) {
 			t.Error("an error is markup, or support is offered what it may not do")
 		}
 	})
-	t.Run("have words for each kind", func(t *testing.T) {
-		for _, kind := range []queue.JobKind{
-			queue.JobPlan, queue.JobOperation, queue.JobFree, queue.JobArchive, queue.JobSession, queue.JobSubscription, queue.JobInvoice, queue.JobCharge,
-			queue.JobRefund, queue.JobDispute, queue.JobSchedule, queue.JobCustomer, queue.JobEvents, queue.JobReconcile, queue.JobPrune,
-			queue.JobDelivery, queue.JobUsage,
-		} {
-			if jobWords[kind] == "" {
-				t.Errorf("none for %s", kind)
-			}
-		}
-	})
 	t.Run("are retried by who may, and that is in the audit log", func(t *testing.T) {
 		retry, which := d.appPath("jobs", "retry"), url.Values{"kind": {"charge"}, "object": {"ch_1"}}
 		if got := support.post(t, retry, which); got.status != http.StatusForbidden {

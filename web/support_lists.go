@@ -72,7 +72,7 @@ func depositQuery(req *request) (q reports.DepositQuery, problems []component.Pr
 			q.Kind = metering.EntryKind(kind.Value)
 		}
 	}
-	q.From, q.To, problems = req.days()
+	q.From, q.To, problems = readDays(req)
 	return q, problems
 }
 
@@ -193,36 +193,15 @@ func (s *Site) checkouts(req *request) (response, error) {
 		row := supportpage.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
 			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
-			WalletHref: req.listing(req.appPath("wallets")).at("q", c.Identity), State: checkoutState(c.State), CreatedAt: c.CreatedAt,
+			WalletHref: req.listing(req.appPath("wallets")).at("q", c.Identity), State: component.CheckoutBadge(c.State), CreatedAt: c.CreatedAt,
 		}
-		if isOpen(c) {
+		if c.IsOpen() {
 			row.ExpiresAt = c.ExpiresAt
 		}
 		view.Checkouts = append(view.Checkouts, row)
 	}
 	view.Pages = list.pages("before", !p.Before.IsZero(), lastID(found, more, ids.Checkout, func(c payments.Checkout) ids.ID { return c.ID }))
 	return show(supportpage.Checkouts(view)), nil
-}
-
-func isOpen(c payments.Checkout) bool { return c.State == "requested" || c.State == "open" }
-
-func checkoutState(state string) component.Badge {
-	switch state {
-	case "requested", "open":
-		return component.Badge{Text: "Open", Tone: "accent"}
-	case "pending", "processing":
-		return component.Badge{Text: "Payment pending", Tone: "warn"}
-	case "applied", "paid":
-		return component.Badge{Text: "Paid", Tone: "ok"}
-	case "failed":
-		return component.Badge{Text: "Failed", Tone: "danger"}
-	case "set_aside":
-		return component.Badge{Text: "Needs review", Tone: "danger"}
-	case "expired":
-		return component.Badge{Text: "Expired"}
-	default:
-		return component.Badge{Text: "Abandoned"}
-	}
 }
 
 // count formats a whole number.

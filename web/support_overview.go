@@ -6,11 +6,11 @@ import (
 
 	"purser/fault"
 	"purser/metering"
+	"purser/store/payments"
 	"purser/store/reports"
 	"purser/store/verify"
 	"purser/tenancy"
 	"purser/views/component"
-	settingspage "purser/views/page/settings"
 	supportpage "purser/views/page/support"
 )
 
@@ -40,7 +40,7 @@ func (s *Site) overview(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	provider, err := loadProvider(req)
+	unconnected, err := lacksProvider(req)
 	if err != nil {
 		return response{}, err
 	}
@@ -60,8 +60,8 @@ func (s *Site) overview(req *request) (response, error) {
 		Money: money, Path: req.appPath(), Tiles: overviewTiles(req, o, chosen.before),
 		Uses:   dayChart(req, o, "uses-chart", "Usage", "events", func(d reports.OverviewDay) int64 { return d.Uses }),
 		Denied: dayChart(req, o, "denied-chart", "Denials", "denials", func(d reports.OverviewDay) int64 { return d.Denied }),
-		Steps:  overviewSteps(req, progress), Attention: append(failedVerifications(runs), overviewConcerns(req, attention, provider)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
-		Quickstart: linkIfPermitted(req, tenancy.WalletsRead, "quickstart"), Events: linkIfPermitted(req, tenancy.JournalRead, "events"), Check: linkIfPermitted(req, tenancy.JournalRead, "check"),
+		Steps:  overviewSteps(req, progress), Attention: append(failedVerifications(runs), overviewConcerns(req, attention, unconnected)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
+		Quickstart: req.linkIfPermitted(tenancy.WalletsRead, "quickstart"), Events: req.linkIfPermitted(tenancy.JournalRead, "events"), Check: req.linkIfPermitted(tenancy.JournalRead, "check"),
 	}
 	for _, period := range periods {
 		view.Days = append(view.Days, component.Tab{
@@ -89,22 +89,14 @@ func reasonHref(req *request, code fault.Code) string {
 // overviewTiles compare the period with the one before. Charged and deposited amounts have a
 // tile per credit, because credits cannot be summed.
 func overviewTiles(req *request, o reports.Overview, before string) (tiles []component.Figure) {
-	tiles = append(tiles, totals("Charged", linkIfPermitted(req, tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
+	tiles = append(tiles, totals("Charged", req.linkIfPermitted(tenancy.JournalRead, "events"), o.Now.Charged, o.Before.Charged, before)...)
 	tiles = append(tiles,
-		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: linkIfPermitted(req, tenancy.JournalRead, "denials")},
+		component.Figure{Label: "Denied", Value: count(o.Now.Denied), Before: against(o.Now.Denied, o.Before.Denied, before), Href: req.linkIfPermitted(tenancy.JournalRead, "denials")},
 		component.Figure{
 			Label: "Active wallets", Value: about(o.Now.ActiveExact) + count(o.Now.Active),
-			Before: against(o.Now.Active, o.Before.Active, before), Href: linkIfPermitted(req, tenancy.WalletsRead, "wallets"),
+			Before: against(o.Now.Active, o.Before.Active, before), Href: req.linkIfPermitted(tenancy.WalletsRead, "wallets"),
 		})
-	return append(tiles, totals("Deposits", linkIfPermitted(req, tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
-}
-
-// linkIfPermitted is the URL of a page of the application, or "" without the permission.
-func linkIfPermitted(req *request, needed tenancy.Permission, part string) string {
-	if !req.may(needed) {
-		return ""
-	}
-	return req.appPath(part)
+	return append(tiles, totals("Deposits", req.linkIfPermitted(tenancy.DepositsRead, "deposits"), o.Now.Deposited, o.Before.Deposited, before)...)
 }
 
 func about(exact bool) string {
@@ -216,17 +208,17 @@ func overviewSteps(req *request, p reports.Progress) []component.Step {
 }
 
 // overviewConcerns lists only warnings whose page the member may open.
-func overviewConcerns(req *request, a reports.Attention, provider settingspage.Provider) (list []supportpage.Concern) {
+func overviewConcerns(req *request, a reports.Attention, unconnected bool) (list []supportpage.Concern) {
 	add := func(needed tenancy.Permission, c supportpage.Concern) {
 		if req.may(needed) {
 			list = append(list, c)
 		}
 	}
-	if len(a.SyncErrors) > 0 && provider.IsMissing() {
+	if len(a.SyncErrors) > 0 && unconnected {
 		// The sync was not attempted, so these errors are misleading.
 		add(tenancy.PlansRead, supportpage.Concern{
 			Text: "No payment provider is connected", More: "Connect one to sell plans.", Tone: "danger", Link: "Connect a payment provider",
-			Href: linkIfPermitted(req, tenancy.SettingsWrite, "settings"),
+			Href: req.linkIfPermitted(tenancy.SettingsWrite, "settings"),
 		})
 		a.SyncErrors = nil
 	}
@@ -314,4 +306,18 @@ func upTo(n int, one, many string) string {
 		return "More than " + component.Counted(reports.CountedUpTo, one, many)
 	}
 	return component.Counted(int64(n), one, many)
+}
+
+// lacksProvider reports whether the application has neither a payment account nor a
+// sandbox. Test applications are connected to the sandbox on first use.
+func lacksProvider(req *request) (bool, error) {
+	if req.site.cashier == nil {
+		return false, nil
+	}
+	noSandbox := req.app.Live || req.site.sandboxOff
+	connected, err := req.site.cashier.Connection(req.context, req.scope())
+	if fault.Is(err, fault.PaymentsNotConfigured) {
+		return noSandbox, nil
+	}
+	return connected.Mode == payments.SandboxConnection && noSandbox, err
 }

@@ -3,40 +3,43 @@ package web
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"purser/ids"
 	"purser/store/reports"
 	"purser/store/verify"
 	"purser/tenancy"
-	settingspage "purser/views/page/settings"
+	"purser/views/component"
 )
 
 func TestConcernsAboutPlans(t *testing.T) {
 	t.Parallel()
-	r := newHarness(t)
+	app := tenancy.Application{ID: ids.New(), Slug: "chat"}
+	org := tenancy.Organization{ID: ids.New(), Slug: "acme"}
 	member := tenancy.Member{Access: tenancy.Access{Role: tenancy.Owner}}
-	req := &request{site: r.site, org: r.org, app: r.app, member: member}
+	req := &request{org: org, app: app, member: member}
 	message := "Invalid currency: xyz. Must be one of: " + strings.Repeat("usd, ", 60)
 	refused := reports.Attention{SyncErrors: []reports.PlanInError{{Key: "pro", Name: "Pro", Error: message}, {Key: "max", Name: "Max", Error: message}}}
 
 	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
-		list := overviewConcerns(req, refused, settingspage.Provider{Known: true, Stripe: true})
+		list := overviewConcerns(req, refused, false)
 		if len(list) != 2 || list[0].Text != `Plan "Pro" failed to sync with the payment provider` || list[0].More != "Invalid currency: xyz." ||
-			list[0].Href != r.appPath("plans", "pro", "edit") {
+			list[0].Href != "/o/acme/a/chat/plans/pro/edit" {
 			t.Errorf("they are %+v", list)
 		}
 	})
 	t.Run("say once that no provider is connected", func(t *testing.T) {
-		list := overviewConcerns(req, refused, settingspage.Provider{Known: true})
-		if len(list) != 1 || list[0].Text != "No payment provider is connected" || list[0].Href != r.appPath("settings") {
+		list := overviewConcerns(req, refused, true)
+		if len(list) != 1 || list[0].Text != "No payment provider is connected" || list[0].Href != "/o/acme/a/chat/settings" {
 			t.Errorf("they are %+v", list)
 		}
-		req := &request{site: r.site, org: r.org, app: r.app, member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
-		if list := overviewConcerns(req, refused, settingspage.Provider{Known: true}); len(list) != 1 || list[0].Href != "" {
+		req := &request{org: org, app: app, member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
+		if list := overviewConcerns(req, refused, true); len(list) != 1 || list[0].Href != "" {
 			t.Errorf("support is told %+v", list)
 		}
 	})
 	t.Run("say nothing of a provider while no plan needs one", func(t *testing.T) {
-		if list := overviewConcerns(req, reports.Attention{}, settingspage.Provider{Known: true}); len(list) != 0 {
+		if list := overviewConcerns(req, reports.Attention{}, true); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})
@@ -69,4 +72,21 @@ func TestConcernsAboutVerification(t *testing.T) {
 			t.Errorf("they are %+v", list)
 		}
 	})
+}
+
+func TestDaysOfAnotherYearAreNamedWithIt(t *testing.T) {
+	t.Parallel()
+	const offset = 400 * 24 * time.Hour
+	now := time.Now().UnixMilli()
+	req := &request{site: &core{now: func() int64 { return now }}, clockOffset: offset.Milliseconds()}
+	label := func(day int64) string {
+		o := reports.Overview{Days: []reports.OverviewDay{{Day: day}}}
+		return dayChart(req, o, "uses", "Uses", "uses", func(d reports.OverviewDay) int64 { return d.Uses }).Bars[0].Label
+	}
+	if got, want := label(req.now()), component.DayText(req.now()); got != want {
+		t.Errorf("a day of another year is %s, not %s", got, want)
+	}
+	if got, want := label(now), component.DayText(now); got+want[len(want)-5:] != want {
+		t.Errorf("a day of this year is %s", got)
+	}
 }

@@ -119,6 +119,6 @@ func (s *Site) refund(req *request) (response, error) {
 		view.Problems = f.problems
 		return invalid(supportpage.RefundPage(view)), nil
 	}
-	notifyCashier(req)
+	req.notifyCashier()
 	return req.done(view.Path, "Refund of "+component.MoneyText(view.Amount.AmountCents, view.Amount.Currency)+" requested.")
 }

@@ -60,7 +60,7 @@ func (s *Site) requests(req *request) (response, error) {
 	}
 	if view.RequestID != "" {
 		if id, err := ids.Parse(ids.Request, view.RequestID); err == nil {
-			return redirect(req.requestPath(id)), nil
+			return redirect(requestPath(req, id)), nil
 		}
 		view.Problems = []component.Problem{{Field: "request", Message: "Enter a request ID such as req_01m7ewzp3pfr4976jxkvfa63gm."}}
 		return invalid(supportpage.Requests(view)), nil
@@ -93,13 +93,13 @@ func keyFilter(req *request) ([]component.Option, error) {
 	return options, err
 }
 
-func (req *request) requestPath(id ids.ID) string {
+func requestPath(req *request, id ids.ID) string {
 	return req.appPath("requests", id.Format(ids.Request))
 }
 
 func newRequestRow(req *request, r reports.Request) supportpage.RequestRow {
 	row := supportpage.RequestRow{
-		Href: req.requestPath(r.ID), ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
+		Href: requestPath(req, r.ID), ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
 		CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked, Feature: r.Feature,
 	}
 	if r.Identity != "" {

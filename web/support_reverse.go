@@ -80,7 +80,7 @@ func (s *Site) reverse(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	requested := f.reversal()
+	requested := readReversal(f)
 	requested.EventID, requested.By, requested.CreatedAt = e.EventID, req.user.ID, req.now()
 	if f.ok() {
 		made, _, err := req.tenant().Reverse(req.context, requested)
@@ -103,8 +103,8 @@ func reverseView(req *request, e reports.EventFound, reversals []store.Reversal,
 	return form
 }
 
-// reversal parses the form, without the event and the actor.
-func (f *form) reversal() (requested store.Reversal) {
+// readReversal parses the form, without the event and the actor.
+func readReversal(f *form) (requested store.Reversal) {
 	id, err := ids.Parse(ids.Transaction, f.text("entry"))
 	if err != nil {
 		f.fail("", "The form data was invalid. Open the form again.")

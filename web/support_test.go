@@ -354,7 +354,7 @@ func TestSupportLists(t *testing.T) {
 	d.deposit(t, hostileIdentity, 10)
 	d.track(t, d.use(hostileIdentity, "messages", 1))
 	d.track(t, d.use(hostileIdentity, "messages", 1_000))
-	today := time.UnixMilli(d.site.now()).UTC().Format(dayLayout)
+	today := time.UnixMilli(d.site.now()).UTC().Format(time.DateOnly)
 
 	t.Run("events", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("events")), http.StatusOK, "messages", "1.5 tokens")

@@ -15,17 +15,17 @@ import (
 )
 
 func (s *Site) transferForm(req *request) (response, error) {
-	view, err := transferView(req, supportpage.TransferForm{EntryID: ids.New().Format(ids.Transaction)})
+	view, err := s.transferView(req, supportpage.TransferForm{EntryID: ids.New().Format(ids.Transaction)})
 	if err != nil {
 		return response{}, err
 	}
 	return show(view), nil
 }
 
-// transfer shows what a transfer would do, and does it once that was confirmed. The
+// readTransfer shows what a transfer would do, and does it once that was confirmed. The
 // form's id is the idempotency key, so that a form sent twice moves credits once.
 func (s *Site) transfer(req *request) (response, error) {
-	head, from, err := walletHead(req, "")
+	head, from, err := s.walletHead(req, "")
 	if err != nil {
 		return response{}, err
 	}
@@ -33,14 +33,14 @@ func (s *Site) transfer(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	requested := f.transfer()
+	requested := readTransfer(f)
 	requested.From, requested.By, requested.CreatedAt = from.Identity, req.user.ID, req.now()
 	view := supportpage.TransferForm{
 		WalletHead: head, EntryID: f.text("entry"), To: f.text("to"), CreditKey: f.text("credit"), Amount: f.text("amount"), Reason: f.text("reason"),
 	}
 	if f.ok() && f.isSet("confirmed") {
 		_, _, err := req.tenant().Transfer(req.context, requested)
-		if err := f.checkTransfer(err); err != nil {
+		if err := checkTransfer(f, err); err != nil {
 			return response{}, err
 		}
 		if f.ok() {
@@ -49,7 +49,7 @@ func (s *Site) transfer(req *request) (response, error) {
 	}
 	if f.ok() && !f.isSet("edit") {
 		preview, err := transferPreview(req, from.Wallet, requested)
-		if err := f.checkTransfer(err); err != nil {
+		if err := checkTransfer(f, err); err != nil {
 			return response{}, err
 		}
 		view.Preview = preview
@@ -58,7 +58,7 @@ func (s *Site) transfer(req *request) (response, error) {
 		return show(supportpage.TransferPage(view)), nil
 	}
 	view.Preview, view.Problems = nil, f.problems
-	page, err := transferView(req, view)
+	page, err := s.transferView(req, view)
 	if err != nil {
 		return response{}, err
 	}
@@ -91,7 +91,7 @@ func transferPreview(req *request, from metering.Wallet, requested store.Transfe
 }
 
 // checkTransfer adds the refusal of a transfer to the field that caused it.
-func (f *form) checkTransfer(err error) error {
+func checkTransfer(f *form, err error) error {
 	switch {
 	case fault.Is(err, fault.WalletNotFound):
 		f.fail("to", "No customer with this identity has a wallet.")
@@ -106,8 +106,8 @@ func (f *form) checkTransfer(err error) error {
 	}
 }
 
-// transfer parses the form, without the sender and the actor.
-func (f *form) transfer() (requested store.Transfer) {
+// readTransfer parses the form, without the sender and the actor.
+func readTransfer(f *form) (requested store.Transfer) {
 	id, err := ids.Parse(ids.Transaction, f.text("entry"))
 	if err != nil {
 		f.fail("", "The form data was invalid. Open the form again.")
@@ -135,9 +135,9 @@ func (f *form) transfer() (requested store.Transfer) {
 	}
 }
 
-func transferView(req *request, form supportpage.TransferForm) (templ.Component, error) {
+func (s *Site) transferView(req *request, form supportpage.TransferForm) (templ.Component, error) {
 	if form.ID == "" {
-		head, _, err := walletHead(req, "")
+		head, _, err := s.walletHead(req, "")
 		if err != nil {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"purser/fault"
@@ -17,151 +16,8 @@ import (
 	supportpage "purser/views/page/support"
 )
 
-// usageFilters are the parameters of the usage page.
-var usageFilters = []string{"range", "from", "to", "show", "by", "bucket", "credit", "feature", "compare", "zone"}
-
-// The choices of the usage page. The first of each is the default.
-var (
-	usageRanges = []struct {
-		key, label, before string
-	}{
-		{"30", "30 days", "in the previous 30 days"}, {"1", "Today", "yesterday"}, {"7", "7 days", "in the previous 7 days"},
-		{"month", "This month", "in the previous period"}, {"last", "Last month", "in the month before"}, {"year", "12 months", "in the previous 12 months"},
-	}
-	usageShows       = []component.Option{{Value: "charged", Text: "Credits charged"}, {Value: "events", Text: "Events"}, {Value: "quantity", Text: "Quantity"}}
-	usageBys         = []component.Option{{Value: "feature", Text: "Feature"}, {Value: "key", Text: "API key"}, {Value: "none", Text: "Nothing"}}
-	usageBuckets     = []component.Option{{Value: "", Text: "Automatic"}, {Value: "hour", Text: "Hour"}, {Value: "day", Text: "Day"}, {Value: "month", Text: "Month"}}
-	usageComparisons = []component.Option{{Value: "", Text: "Nothing"}, {Value: "before", Text: "Previous period"}}
-	usageZones       = zoneOptions("UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Warsaw", "Europe/Athens", "Europe/Kyiv", "Europe/Istanbul",
-		"Africa/Cairo", "Africa/Lagos", "Africa/Johannesburg", "Africa/Nairobi", "America/New_York", "America/Chicago", "America/Denver", "America/Phoenix",
-		"America/Los_Angeles", "America/Mexico_City", "America/Sao_Paulo", "America/Bogota", "America/Argentina/Buenos_Aires", "Asia/Jerusalem", "Asia/Dubai",
-		"Asia/Karachi", "Asia/Bangkok", "Asia/Singapore", "Asia/Shanghai", "Asia/Tokyo", "Asia/Seoul", "Australia/Sydney", "Australia/Perth", "Pacific/Auckland")
-)
-
 // maxTopCustomers is how many customers of each credit the page names.
 const maxTopCustomers = 10
-
-func zoneOptions(names ...string) (list []component.Option) {
-	for _, name := range names {
-		list = append(list, component.Option{Value: name, Text: strings.ReplaceAll(name, "_", " ")})
-	}
-	return list
-}
-
-// chosen is the value of a choice, or the first.
-func chosen(req *request, name string, options []component.Option) string {
-	for _, o := range options {
-		if o.Value == req.query(name) {
-			return o.Value
-		}
-	}
-	return options[0].Value
-}
-
-// usageInput is what the page was asked for.
-type usageInput struct {
-	rollups.Query
-	key, before        string // of the chosen range, and its comparison in words
-	show, by, zone     string
-	bucket, credit     string
-	compare            bool
-	rangeFrom, rangeTo int64
-	currentYear        int
-}
-
-func readUsageInput(req *request) (in usageInput, problems []component.Problem) {
-	in = usageInput{
-		show: chosen(req, "show", usageShows), by: chosen(req, "by", usageBys), zone: chosen(req, "zone", usageZones), bucket: chosen(req, "bucket", usageBuckets),
-		credit: req.query("credit"), compare: req.query("compare") == "before",
-	}
-	in.FeatureKey, in.ByFeature, in.ByKey = req.query("feature"), in.by == "feature" || in.show == "quantity", in.by == "key"
-	zone, err := rollup.Zone(in.zone)
-	if err != nil { // all choices are known
-		return in, []component.Problem{{Field: "zone", Message: err.Error()}}
-	}
-	now := time.UnixMilli(req.now()).In(zone)
-	in.currentYear = now.Year()
-	if problems = in.readRange(req, now); len(problems) > 0 {
-		return in, problems
-	}
-	unit := rollup.Unit(in.bucket)
-	if unit == "" {
-		unit = automaticUnit(in.rangeTo - in.rangeFrom)
-	}
-	in.Buckets, err = rollup.NewBuckets(in.rangeFrom, in.rangeTo, unit, zone)
-	if err != nil {
-		return in, []component.Problem{{Field: "bucket", Message: messageOf(err)}}
-	}
-	return in, nil
-}
-
-// messageOf is the text of a refusal for people.
-func messageOf(err error) string {
-	if f, ok := err.(*fault.Fault); ok {
-		return f.Message
-	}
-	return "Choose another range."
-}
-
-// automaticUnit makes some dozens of bars.
-func automaticUnit(length int64) rollup.Unit {
-	switch days := length / (24 * rollup.Hour); {
-	case days <= 3:
-		return rollup.ByHour
-	case days <= 100:
-		return rollup.ByDay
-	default:
-		return rollup.ByMonth
-	}
-}
-
-// readRange reads the days that were typed, or a named range.
-func (in *usageInput) readRange(req *request, now time.Time) (problems []component.Problem) {
-	day := func(year int, month time.Month, day int) int64 {
-		return time.Date(year, month, day, 0, 0, 0, 0, now.Location()).UnixMilli()
-	}
-	y, m, d := now.Date()
-	tomorrow := day(y, m, d+1)
-	if req.query("from") != "" || req.query("to") != "" {
-		from, to, problems := req.days()
-		if len(problems) > 0 {
-			return problems
-		}
-		in.key, in.before, in.rangeTo = "", "in the previous period", tomorrow
-		if to != 0 { // days of UTC, read as days of the zone
-			t := time.UnixMilli(to).UTC()
-			in.rangeTo = day(t.Date())
-		}
-		f := time.UnixMilli(from).UTC()
-		if in.rangeFrom = day(f.Date()); from == 0 {
-			t := time.UnixMilli(in.rangeTo).In(now.Location())
-			in.rangeFrom = day(t.Year(), t.Month(), t.Day()-30)
-		}
-		if in.rangeFrom >= in.rangeTo {
-			return []component.Problem{{Field: "from", Message: "Enter a day that is not after the last one."}}
-		}
-		return nil
-	}
-	chosen := usageRanges[0]
-	for _, r := range usageRanges {
-		if r.key == req.query("range") {
-			chosen = r
-		}
-	}
-	in.key, in.before, in.rangeTo = chosen.key, chosen.before, tomorrow
-	switch chosen.key {
-	case "month":
-		in.rangeFrom = day(y, m, 1)
-	case "last":
-		in.rangeFrom, in.rangeTo = day(y, m-1, 1), day(y, m, 1)
-	case "year":
-		in.rangeFrom, in.rangeTo = day(y, m-11, 1), day(y, m+1, 1)
-	default:
-		days, _ := strconv.Atoi(chosen.key)
-		in.rangeFrom = day(y, m, d+1-days)
-	}
-	return nil
-}
 
 func (s *Site) usageReport(req *request) (response, error) {
 	in, problems := readUsageInput(req)
@@ -171,9 +27,8 @@ func (s *Site) usageReport(req *request) (response, error) {
 		Show: in.show, By: in.by, Bucket: in.bucket, Zone: in.zone, Feature: in.FeatureKey, Compare: req.query("compare"),
 		Shows: usageShows, Bys: usageBys, Buckets: usageBuckets, Zones: usageZones, Comparisons: usageComparisons,
 	}
-	if in.ByFeature = true; in.by == "key" {
-		in.ByFeature = in.show == "quantity"
-	}
+	// The table lists features unless it lists keys, and a quantity has a feature's unit.
+	in.ByFeature = in.by != "key" || in.show == "quantity"
 	for _, r := range usageRanges {
 		tab := req.listing(list.path, usageFilters[3:]...)
 		view.Ranges = append(view.Ranges, component.Tab{Label: r.label, Href: tab.at("range", r.key), Current: r.key == in.key})
@@ -252,168 +107,6 @@ func usageBefore(req *request, in usageInput, found rollups.Usage) (rollups.Usag
 	return req.site.store.Rollups(req.scope()).Usage(req.context, q)
 }
 
-// lastMoment is the last one of the range that has passed.
-func (in usageInput) lastMoment(req *request) int64 { return min(in.rangeTo-1, req.now()) }
-
-// measure is what the chart shows of a row. Charges are drawn in millionths of a credit.
-func (in usageInput) measure(s rollup.Sums) (uint64, string, string) {
-	switch in.show {
-	case "events":
-		return uint64(s.Events), count(s.Events), ""
-	case "quantity":
-		return wholeOf(s.Quantity.String()), component.DigitsText(s.Quantity.String()), ""
-	default:
-		digits := s.Charged.String()
-		return wholeOf(digits[:max(0, len(digits)-3)]), component.RoundedTotalText(s.Charged), component.TotalText(s.Charged)
-	}
-}
-
-func wholeOf(digits string) uint64 {
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil && len(digits) > 19 {
-		return 1 << 63
-	}
-	return n
-}
-
-// counts reports whether a row is of the chosen credit. Events of all credits are counted
-// together.
-func (in usageInput) counts(u rollups.Usage, r rollups.Row) bool {
-	return in.show == "events" || u.Credits[r.CreditID].Key == in.credit
-}
-
-// groupOf is the group of a row, and its name.
-func (in usageInput) groupOf(u rollups.Usage, r rollups.Row) (id ids.ID, name string) {
-	switch in.by {
-	case "feature":
-		return r.FeatureID, u.Features[r.FeatureID].Name
-	case "key":
-		if name = u.Keys[r.KeyID].Name; name == "" {
-			name = "Deleted key"
-		}
-		return r.KeyID, name
-	}
-	return id, ""
-}
-
-// chart stacks the largest groups and puts the others together.
-func (in usageInput) chart(id string, u, before rollups.Usage) component.Series {
-	title := map[string]string{"charged": "Credits charged", "events": "Events", "quantity": "Quantity"}[in.show]
-	series := component.Series{ID: id, Title: title + " by " + string(in.Buckets.Unit), StepName: strings.ToUpper(string(in.Buckets.Unit[:1])) + string(in.Buckets.Unit[1:])}
-	if in.show == "charged" {
-		series.Unit, series.Axis = in.credit, microcreditText
-	}
-	parts, place := in.parts(u)
-	series.Parts = parts
-	sums := make([][]rollup.Sums, len(in.Buckets.Starts))
-	totals := make([]rollup.Sums, len(in.Buckets.Starts))
-	for i := range sums {
-		sums[i] = make([]rollup.Sums, len(parts))
-	}
-	for _, r := range u.Rows {
-		if i := in.Buckets.Find(r.Start); i >= 0 && in.counts(u, r) {
-			totals[i] = totals[i].Add(r.Sums)
-			if group, _ := in.groupOf(u, r); len(parts) > 0 {
-				sums[i][place[group]] = sums[i][place[group]].Add(r.Sums)
-			}
-		}
-	}
-	earlier := in.earlier(before)
-	if earlier != nil {
-		series.Before = "Previous period"
-	}
-	for i, start := range in.Buckets.Starts {
-		value, text, _ := in.measure(totals[i])
-		bar := component.Bar{Label: in.label(start), Value: value, Text: text}
-		for _, s := range sums[i] {
-			value, text, _ := in.measure(s)
-			bar.Parts = append(bar.Parts, component.Slice{Value: value, Text: text})
-		}
-		if i < len(earlier) {
-			bar.Before, bar.BeforeText, _ = in.measure(earlier[i])
-		}
-		series.Bars = append(series.Bars, bar)
-	}
-	return series
-}
-
-// parts are the names of the largest groups and where each group is drawn.
-func (in usageInput) parts(u rollups.Usage) (names []string, place map[ids.ID]int) {
-	if in.by == "none" {
-		return nil, nil
-	}
-	size, named := map[ids.ID]rollup.Sums{}, map[ids.ID]string{}
-	for _, r := range u.Rows {
-		if in.counts(u, r) {
-			group, name := in.groupOf(u, r)
-			size[group], named[group] = size[group].Add(r.Sums), name
-		}
-	}
-	groups := make([]ids.ID, 0, len(size))
-	for group := range size {
-		groups = append(groups, group)
-	}
-	slices.SortFunc(groups, func(a, b ids.ID) int {
-		x, _, _ := in.measure(size[a])
-		y, _, _ := in.measure(size[b])
-		return cmp.Or(cmp.Compare(y, x), cmp.Compare(named[a], named[b]), slices.Compare(a[:], b[:]))
-	})
-	place = map[ids.ID]int{}
-	for i, group := range groups {
-		if i < component.MaxParts-1 || len(groups) == component.MaxParts {
-			names = append(names, named[group])
-		} else if i == component.MaxParts-1 {
-			names = append(names, "Other")
-		}
-		place[group] = min(i, component.MaxParts-1)
-	}
-	return names, place
-}
-
-// earlier are the sums of the previous period by bucket, or nil when they are not
-// compared.
-func (in usageInput) earlier(before rollups.Usage) []rollup.Sums {
-	if !in.compare {
-		return nil
-	}
-	buckets, err := in.Buckets.Before()
-	if err != nil {
-		return nil
-	}
-	sums := make([]rollup.Sums, len(buckets.Starts))
-	for _, r := range before.Rows {
-		if i := buckets.Find(r.Start); i >= 0 && in.counts(before, r) {
-			sums[i] = sums[i].Add(r.Sums)
-		}
-	}
-	return sums
-}
-
-// label names a bucket, with the year if it is another one.
-func (in usageInput) label(start int64) string {
-	t := time.UnixMilli(start).In(in.Buckets.Zone)
-	layout := "2 Jan"
-	switch {
-	case in.Buckets.Unit == rollup.ByMonth:
-		return t.Format("Jan 2006")
-	case in.Buckets.Unit == rollup.ByHour && len(in.Buckets.Starts) <= 25:
-		return t.Format("15:04")
-	case in.Buckets.Unit == rollup.ByHour:
-		return t.Format("2 Jan 15:04")
-	case t.Year() != in.currentYear:
-		layout = "2 Jan 2006"
-	}
-	return t.Format(layout)
-}
-
-// microcreditText writes a value of the axis.
-func microcreditText(micros uint64) string {
-	if micros > 1e19/1000 {
-		return component.CountText(micros / 1e6)
-	}
-	return component.RoundedText(metering.Amount(micros * 1000))
-}
-
 // usageTiles compare the range with the one before.
 func usageTiles(in usageInput, u, before rollups.Usage) (tiles []component.Figure) {
 	sum := func(u rollups.Usage) (all rollup.Sums, charged metering.Total) {
@@ -457,7 +150,10 @@ func usageGroups(req *request, in usageInput, u rollups.Usage) (head string, lis
 			Events: s.Events, Credit: u.Credits[g.credit].Key, Charged: component.RoundedTotalText(s.Charged), Exact: component.TotalText(s.Charged),
 		}
 		if byKey {
-			row.Name, row.Detail = u.Keys[g.id].Name, "…"+u.Keys[g.id].Key
+			row.Name = keyName(u, g.id)
+			if shown := u.Keys[g.id].Key; shown != "" {
+				row.Detail = "…" + shown
+			}
 		} else {
 			f := u.Features[g.id]
 			row.Name, row.Detail, row.Href = f.Name, f.Key, listing{path: req.appPath("events")}.at("feature", f.Key)
@@ -514,24 +210,4 @@ func (s *Site) usageExport(req *request) (response, error) {
 	return csvFile(exportName(req, "usage", len(found.Rows) > maxExport), []string{
 		"start", "end", "feature", "api_key", "credit", "events", "deduplicated_events", "quantity", "included_quantity", "charged_credits", "charged_nanocredits",
 	}, rows), nil
-}
-
-// walletUsageChart is what a customer was charged in the last 30 days, by feature.
-func walletUsageChart(req *request, identity string) (component.Series, error) {
-	zone, err := rollup.Zone("")
-	if err != nil {
-		return component.Series{}, err
-	}
-	in := usageInput{show: "charged", by: "feature", currentYear: time.UnixMilli(req.now()).UTC().Year()}
-	today := metering.DayOf(req.now())
-	if in.Buckets, err = rollup.NewBuckets(today.End-30*24*rollup.Hour, today.End, rollup.ByDay, zone); err != nil {
-		return component.Series{}, err
-	}
-	in.Identity, in.ByFeature = identity, true
-	found, err := req.site.store.Rollups(req.scope()).Usage(req.context, in.Query)
-	if err != nil {
-		return component.Series{}, err
-	}
-	in.credit = creditOf("", nil, found)
-	return in.chart("wallet-usage-chart", found, rollups.Usage{}), nil
 }

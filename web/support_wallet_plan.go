@@ -14,33 +14,33 @@ const maxAllowances = 12
 
 // walletPlan reads what an identity's subscription gives and changes to: nil without
 // one, and for members without the permission.
-func walletPlan(req *request, identity string) (*supportpage.WalletPlan, error) {
+func (s *Site) walletPlan(req *request, identity string) (*supportpage.WalletPlan, error) {
 	if !req.may(tenancy.SubscriptionsRead) {
 		return nil, nil
 	}
-	s, err := req.payments().Subscription(req.context, identity)
+	sub, err := req.payments().Subscription(req.context, identity)
 	if fault.Is(err, fault.SubscriptionNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	plan := &supportpage.WalletPlan{Price: s.Terms.Price, Grants: s.Terms.Grants, Paused: s.PaymentHold()}
-	if next := s.Scheduled; next != nil {
+	plan := &supportpage.WalletPlan{Price: sub.Terms.Price, Grants: sub.Terms.Grants, Paused: sub.PaymentHold()}
+	if next := sub.Scheduled; next != nil {
 		name, err := planTitle(req, next.Target)
 		if err != nil {
 			return nil, err
 		}
 		plan.Scheduled = &supportpage.PlanChange{PlanName: name, At: next.EffectiveAt, Price: next.Target.Price}
 	}
-	if pending := s.PendingAt(req.now()); pending != nil {
+	if pending := sub.PendingAt(req.now()); pending != nil {
 		name, err := planTitle(req, pending.Target)
 		if err != nil {
 			return nil, err
 		}
 		plan.Pending = &supportpage.PendingChange{PlanName: name, Price: pending.Target.Price, ExpiresAt: pending.ExpiresAt, PaymentURL: pending.PaymentURL}
 	}
-	plan.Allowances, err = allowances(req, identity, s.Terms.Limits)
+	plan.Allowances, err = s.allowances(req, identity, sub.Terms.Limits)
 	return plan, err
 }
 
@@ -56,12 +56,12 @@ func planTitle(req *request, terms billing.Terms) (string, error) {
 
 // allowances reads how much of each limited feature is used, by the decision that the
 // next usage would get.
-func allowances(req *request, identity string, limits []metering.Limit) (list []supportpage.Allowance, err error) {
-	if req.site.usage == nil {
+func (s *Site) allowances(req *request, identity string, limits []metering.Limit) (list []supportpage.Allowance, err error) {
+	if s.usage == nil {
 		return nil, nil
 	}
 	for _, limit := range limits[:min(len(limits), maxAllowances)] {
-		d, err := req.site.usage.Explain(store.Usage{Scope: req.scope(), Identity: identity, FeatureKey: limit.FeatureKey, Usage: metering.Usage{Quantity: 1}})
+		d, err := s.usage.Explain(store.Usage{Scope: req.scope(), Identity: identity, FeatureKey: limit.FeatureKey, Usage: metering.Usage{Quantity: 1}})
 		if fault.Is(err, fault.FeatureNotFound) {
 			continue
 		}

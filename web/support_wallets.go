@@ -7,9 +7,11 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/notifications"
 	"purser/store/reports"
 	"purser/tenancy"
 	"purser/views/component"
+	notifypage "purser/views/page/notifications"
 	supportpage "purser/views/page/support"
 )
 
@@ -108,7 +110,7 @@ func walletFilters(req *request, q *reports.WalletQuery) ([]component.Option, er
 
 // walletHead reads the header of every wallet tab. It shows balances, so it requires
 // more than the tab's own permission.
-func walletHead(req *request, tab string) (supportpage.WalletHead, reports.WalletFound, error) {
+func (s *Site) walletHead(req *request, tab string) (supportpage.WalletHead, reports.WalletFound, error) {
 	id, err := req.id("id", ids.Wallet)
 	if err != nil {
 		return supportpage.WalletHead{}, reports.WalletFound{}, err
@@ -131,14 +133,14 @@ func walletHead(req *request, tab string) (supportpage.WalletHead, reports.Walle
 	if w.Subscription != nil {
 		row := newSubscriptionRow(req, *w.Subscription, false)
 		head.Subscription = &row
-		if head.Plan, err = walletPlan(req, w.Identity); err != nil {
+		if head.Plan, err = s.walletPlan(req, w.Identity); err != nil {
 			return head, w, err
 		}
 	}
 	if req.may(tenancy.JournalRead) {
 		head.Check = req.listing(req.appPath("check")).at("identity", w.Identity)
 	}
-	if req.site.exportWallet != nil && req.may(tenancy.JournalRead) && req.may(tenancy.WalletsWrite) {
+	if s.exportWallet != nil && req.may(tenancy.JournalRead) && req.may(tenancy.WalletsWrite) {
 		head.Export = head.Path + "/export.json"
 	}
 	if req.may(tenancy.WalletsWrite) && !metering.IsTombstone(w.Identity) {
@@ -162,11 +164,11 @@ func (s *Site) walletJournal(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := walletHead(req, "journal")
+	head, w, err := s.walletHead(req, "journal")
 	if err != nil {
 		return response{}, err
 	}
-	lines, proof, more, err := req.reports().Journal(req.context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
+	lines, proof, more, err := req.reports().Journal(req.context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: pageSize})
 	if err != nil {
 		return response{}, err
 	}
@@ -191,11 +193,11 @@ func (s *Site) walletJournal(req *request) (response, error) {
 		}
 		view.Proofs = append(view.Proofs, proven)
 	}
-	older := ""
+	older := int64(0)
 	if more {
-		older = strconv.FormatInt(lines[len(lines)-1].Seq, 10)
+		older = lines[len(lines)-1].Seq
 	}
-	view.Pages = listing{path: head.Path}.pages("before", before != 0, older)
+	view.Pages = listing{path: head.Path}.pages("before", before != 0, olderSeq(older))
 	return show(supportpage.WalletJournalPage(view)), nil
 }
 
@@ -236,11 +238,11 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := walletHead(req, "usage")
+	head, w, err := s.walletHead(req, "usage")
 	if err != nil {
 		return response{}, err
 	}
-	events, next, err := req.reports().Events(req.context, reports.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: supportPageSize}})
+	events, next, err := req.reports().Events(req.context, reports.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: pageSize}})
 	if err != nil {
 		return response{}, err
 	}
@@ -252,11 +254,11 @@ func (s *Site) walletUsage(req *request) (response, error) {
 	for _, e := range events {
 		view.Events = append(view.Events, newEventRow(req, e, false))
 	}
-	older := ""
+	older := int64(0)
 	if next != nil {
-		older = strconv.FormatInt(events[len(events)-1].Seq, 10)
+		older = events[len(events)-1].Seq
 	}
-	view.Pages = listing{path: head.Path + "/usage"}.pages("before", before != 0, older)
+	view.Pages = listing{path: head.Path + "/usage"}.pages("before", before != 0, olderSeq(older))
 	return show(supportpage.WalletUsagePage(view)), nil
 }
 
@@ -265,11 +267,11 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	head, w, err := walletHead(req, "deposits")
+	head, w, err := s.walletHead(req, "deposits")
 	if err != nil {
 		return response{}, err
 	}
-	list, more, err := req.reports().DepositsOf(req.context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: supportPageSize})
+	list, more, err := req.reports().DepositsOf(req.context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: pageSize})
 	if err != nil {
 		return response{}, err
 	}
@@ -277,16 +279,16 @@ func (s *Site) walletDeposits(req *request) (response, error) {
 	for _, d := range list {
 		view.Deposits = append(view.Deposits, newDepositRow(req, d, false))
 	}
-	older := ""
+	older := int64(0)
 	if more {
-		older = strconv.FormatInt(list[len(list)-1].Seq, 10)
+		older = list[len(list)-1].Seq
 	}
-	view.Pages = listing{path: head.Path + "/deposits"}.pages("before", before != 0, older)
+	view.Pages = listing{path: head.Path + "/deposits"}.pages("before", before != 0, olderSeq(older))
 	return show(supportpage.WalletDepositsPage(view)), nil
 }
 
 func (s *Site) walletSubscriptions(req *request) (response, error) {
-	head, w, err := walletHead(req, "subscription")
+	head, w, err := s.walletHead(req, "subscription")
 	if err != nil {
 		return response{}, err
 	}
@@ -326,4 +328,25 @@ func (s *Site) openPortal(req *request) (response, error) {
 		return response{}, err
 	}
 	return redirect(address), nil
+}
+
+func (s *Site) walletNotifications(req *request) (response, error) {
+	before, err := req.beforeSeq()
+	if err != nil {
+		return response{}, err
+	}
+	head, w, err := s.walletHead(req, "notifications")
+	if err != nil {
+		return response{}, err
+	}
+	found, next, err := req.notifications().Newest(req.context, notifications.Backwards{Before: before, WalletID: w.ID, Limit: pageSize})
+	if err != nil {
+		return response{}, err
+	}
+	view := supportpage.WalletNotifications{WalletHead: head, Webhooks: req.appPath("webhooks")}
+	for _, n := range found {
+		view.Rows = append(view.Rows, notifypage.NotificationRow{Notification: n, Href: req.notificationPath(n.ID)})
+	}
+	view.Pages = listing{path: head.Path + "/notifications"}.pages("before", before != 0, olderSeq(next))
+	return show(supportpage.WalletNotificationsPage(view)), nil
 }

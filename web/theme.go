@@ -2,13 +2,9 @@ package web
 
 import (
 	"net/http"
-	"time"
 
 	"purser/views/component"
 )
-
-// themeLifetime is how long a browser keeps the chosen theme.
-const themeLifetime = 365 * 24 * time.Hour
 
 // themeOf is the theme that the visitor's browser keeps.
 func themeOf(r *http.Request) string {
@@ -17,22 +13,4 @@ func themeOf(r *http.Request) string {
 		return ""
 	}
 	return component.ParseTheme(cookie.Value)
-}
-
-// chooseTheme keeps the chosen theme in the browser and returns to the page. The system's
-// theme deletes the cookie.
-func (s *Site) chooseTheme(req *request) (response, error) {
-	f, err := req.form()
-	if err != nil {
-		return response{}, err
-	}
-	cookie := &http.Cookie{
-		Name: component.ThemeCookie, Value: component.ParseTheme(f.text("theme")), Path: "/", MaxAge: int(themeLifetime.Seconds()),
-		HttpOnly: true, Secure: s.overHTTPS(req.http()), SameSite: http.SameSiteLaxMode,
-	}
-	if cookie.Value == "" {
-		cookie.MaxAge = -1
-	}
-	req.echo.SetCookie(cookie)
-	return redirect(req.returnPath()), nil
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -9,7 +8,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
-	"purser/fault"
 	"purser/ids"
 	"purser/tenancy/credential"
 )
@@ -45,42 +43,6 @@ func (n *networks) allow(address string, now time.Time) bool {
 		}
 	}
 	return limiter.AllowN(now, 1)
-}
-
-// NetworkOf is the client network of a request, behind trusted proxies.
-func (s *Site) NetworkOf(r *http.Request) netip.Prefix { return networkOf(s.clientAddress(r)) }
-
-// networkOf is the network of one household or office: /24, or /64 of IPv6. Invalid
-// addresses share one network.
-func networkOf(address string) netip.Prefix {
-	ip, err := readAddress(address)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return Network(ip)
-}
-
-// Network is the network of an address.
-func Network(ip netip.Addr) netip.Prefix {
-	bits := 64
-	if ip.Is4() {
-		bits = 24
-	}
-	network, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return network
-}
-
-// siteOf is the network by which sign-in attempts are counted: /24, or /48 of IPv6. A
-// /48 holds 65,536 networks of one customer, so /64 would not limit an attacker.
-func siteOf(address string) netip.Prefix {
-	network := networkOf(address)
-	if !network.IsValid() || network.Addr().Is4() {
-		return network
-	}
-	return netip.PrefixFrom(network.Addr(), 48).Masked()
 }
 
 // alarmThreshold is the number of refused attempts in a minute, from all networks, that
@@ -120,43 +82,43 @@ type proof struct {
 
 // logRefusal logs a failed attempt and its account. The typed email is not logged:
 // people type passwords there by mistake.
-func logRefusal(req *request, p proof, reason string) {
+func (s *Site) logRefusal(req *request, p proof, reason string) {
 	account := "unknown"
 	if !p.user.IsZero() {
 		account = p.user.Format(ids.User)
 	}
 	req.site.log.Warn("sign-in refused", "request", req.requestID(), "address", req.bearer.address, "user", account, "step", p.step, "reason", reason, "known_device", p.known)
-	if req.site.alarm.recordRefusal(req.site.now()) {
+	if s.alarm.recordRefusal(req.site.now()) {
 		req.site.log.Error("many sign-ins refused, passwords may be guessed", "refused", alarmThreshold)
 	}
 }
 
 // admitAttempt counts an attempt before it is made. The refusal is the same whether the
 // account exists or not.
-func admitAttempt(req *request, p proof) error {
-	if err := attemptFromNetwork(req, p); err != nil {
+func (s *Site) admitAttempt(req *request, p proof) error {
+	if err := s.attemptFromNetwork(req, p); err != nil {
 		return err
 	}
-	return countAttempt(req, p)
+	return s.countAttempt(req, p)
 }
 
 // attemptFromNetwork counts an attempt for its network, on this node.
-func attemptFromNetwork(req *request, p proof) error {
-	if !p.known && !req.site.networks.allow(req.bearer.address, time.UnixMilli(req.site.now())) {
-		logRefusal(req, p, "too many attempts from the network")
+func (s *Site) attemptFromNetwork(req *request, p proof) error {
+	if !p.known && !s.networks.allow(req.bearer.address, time.UnixMilli(req.site.now())) {
+		s.logRefusal(req, p, "too many attempts from the network")
 		return tooMany(time.Minute / attemptsPerMinute)
 	}
 	return nil
 }
 
 // countAttempt counts an attempt in Postgres, for all nodes.
-func countAttempt(req *request, p proof) error {
+func (s *Site) countAttempt(req *request, p proof) error {
 	attempt, err := req.site.store.Auth().Attempt(req.context, p.subject, p.address, req.site.now())
 	if err != nil {
 		return err
 	}
 	if attempt.Wait > 0 {
-		logRefusal(req, p, "too many attempts")
+		s.logRefusal(req, p, "too many attempts")
 		return tooMany(attempt.Wait)
 	}
 	if attempt.ReachedLimit && !p.user.IsZero() {
@@ -168,17 +130,4 @@ func countAttempt(req *request, p proof) error {
 // clearAttempts deletes the counted attempts after a success.
 func clearAttempts(req *request, p proof) error {
 	return req.site.store.Auth().ForgetAttempts(req.context, p.subject, p.address)
-}
-
-// waitError is a refusal with a Retry-After.
-type waitError struct {
-	*fault.Fault
-	seconds int64
-}
-
-func (w waitError) Unwrap() error { return w.Fault }
-
-func tooMany(wait time.Duration) error {
-	seconds := int64((wait + time.Second - 1) / time.Second)
-	return waitError{fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", seconds), seconds}
 }

@@ -49,7 +49,7 @@ func (s *Site) createWallet(req *request) (response, error) {
 func formKey() string { return "dashboard-" + ids.New().String() }
 
 func (s *Site) addCreditsForm(req *request) (response, error) {
-	view, w, err := addCreditsView(req, req.query("credit"), req.query("amount"))
+	view, w, err := s.addCreditsView(req, req.query("credit"), req.query("amount"))
 	if err != nil {
 		return response{}, err
 	}
@@ -71,8 +71,8 @@ func (s *Site) addCreditsForm(req *request) (response, error) {
 	return invalid(supportpage.AddCreditsPage(view)), nil
 }
 
-func addCreditsView(req *request, creditKey, amount string) (supportpage.AddCredits, reports.WalletFound, error) {
-	head, w, err := walletHead(req, "")
+func (s *Site) addCreditsView(req *request, creditKey, amount string) (supportpage.AddCredits, reports.WalletFound, error) {
+	head, w, err := s.walletHead(req, "")
 	if err != nil {
 		return supportpage.AddCredits{}, w, err
 	}
@@ -115,7 +115,7 @@ func (s *Site) addCredits(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, w, err := addCreditsView(req, f.text("credit"), f.text("amount"))
+	view, w, err := s.addCreditsView(req, f.text("credit"), f.text("amount"))
 	if err != nil {
 		return response{}, err
 	}
@@ -154,12 +154,12 @@ func planChoices(req *request) (list []component.Option, err error) {
 }
 
 func (s *Site) checkoutLinkForm(req *request) (response, error) {
-	view, _, err := checkoutLinkView(req, formKey(), "")
+	view, _, err := s.checkoutLinkView(req, formKey(), "")
 	return show(supportpage.CheckoutLinkPage(view)), err
 }
 
-func checkoutLinkView(req *request, key, planKey string) (supportpage.CheckoutLink, reports.WalletFound, error) {
-	head, w, err := walletHead(req, "")
+func (s *Site) checkoutLinkView(req *request, key, planKey string) (supportpage.CheckoutLink, reports.WalletFound, error) {
+	head, w, err := s.walletHead(req, "")
 	if err != nil {
 		return supportpage.CheckoutLink{}, w, err
 	}
@@ -172,7 +172,7 @@ func (s *Site) createCheckoutLink(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, w, err := checkoutLinkView(req, f.text("key"), f.text("plan"))
+	view, w, err := s.checkoutLinkView(req, f.text("key"), f.text("plan"))
 	if err != nil {
 		return response{}, err
 	}
@@ -198,7 +198,7 @@ func (s *Site) createCheckoutLink(req *request) (response, error) {
 }
 
 func (s *Site) changePlanForm(req *request) (response, error) {
-	view, w, err := changePlanView(req, formKey(), req.query("plan"))
+	view, w, err := s.changePlanView(req, formKey(), req.query("plan"))
 	if err != nil || view.PlanKey == "" {
 		return show(supportpage.ChangePlanPage(view)), err
 	}
@@ -211,8 +211,8 @@ func (s *Site) changePlanForm(req *request) (response, error) {
 	return show(supportpage.ChangePlanPage(view)), err
 }
 
-func changePlanView(req *request, key, planKey string) (supportpage.ChangePlan, reports.WalletFound, error) {
-	head, w, err := walletHead(req, "")
+func (s *Site) changePlanView(req *request, key, planKey string) (supportpage.ChangePlan, reports.WalletFound, error) {
+	head, w, err := s.walletHead(req, "")
 	if err != nil {
 		return supportpage.ChangePlan{}, w, err
 	}
@@ -228,7 +228,7 @@ func (s *Site) changePlan(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, w, err := changePlanView(req, f.text("key"), f.text("plan"))
+	view, w, err := s.changePlanView(req, f.text("key"), f.text("plan"))
 	if err != nil {
 		return response{}, err
 	}

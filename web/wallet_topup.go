@@ -12,16 +12,16 @@ import (
 )
 
 func (s *Site) topUpLinkForm(req *request) (response, error) {
-	view, _, err := topUpLinkView(req, supportpage.TopUpLink{Key: formKey(), Currency: "usd"})
+	view, _, err := s.topUpLinkView(req, supportpage.TopUpLink{Key: formKey(), Currency: "usd"})
 	return show(supportpage.TopUpLinkPage(view)), err
 }
 
 // topUpLinkView completes what was typed with the wallet and the credits to choose from.
-func topUpLinkView(req *request, typed supportpage.TopUpLink) (supportpage.TopUpLink, reports.WalletFound, error) {
+func (s *Site) topUpLinkView(req *request, typed supportpage.TopUpLink) (supportpage.TopUpLink, reports.WalletFound, error) {
 	if req.site.cashier == nil {
 		return typed, reports.WalletFound{}, fault.New(fault.PaymentsNotConfigured)
 	}
-	choices, w, err := addCreditsView(req, typed.CreditKey, "")
+	choices, w, err := s.addCreditsView(req, typed.CreditKey, "")
 	typed.WalletHead, typed.Credits, typed.CreditKey, typed.Form = choices.WalletHead, choices.Credits, choices.CreditKey, choices.Path+"/topup"
 	return typed, w, err
 }
@@ -31,13 +31,13 @@ func (s *Site) createTopUpLink(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	view, w, err := topUpLinkView(req, supportpage.TopUpLink{
+	view, w, err := s.topUpLinkView(req, supportpage.TopUpLink{
 		Key: f.text("key"), CreditKey: f.text("credit"), Amount: f.text("amount"), Price: f.text("price"), Currency: strings.ToLower(f.text("currency")),
 	})
 	if err != nil {
 		return response{}, err
 	}
-	requested := f.topUp(view)
+	requested := readTopUp(f, view)
 	requested.Identity, requested.SuccessURL, requested.CancelURL = w.Identity, s.server.Address+view.Path, s.server.Address+view.Path
 	if f.ok() {
 		err := req.tenant().RecordAction(req.context, "topup.create", w.Identity, audit.Fields{
@@ -59,8 +59,8 @@ func (s *Site) createTopUpLink(req *request) (response, error) {
 	return show(supportpage.TopUpLinkPage(view)), nil
 }
 
-// topUp parses what is sold, and for how much.
-func (f *form) topUp(typed supportpage.TopUpLink) (requested billing.TopUpRequest) {
+// readTopUp parses what is sold, and for how much.
+func readTopUp(f *form, typed supportpage.TopUpLink) (requested billing.TopUpRequest) {
 	amount, problem := depositAmount(typed.Amount)
 	if problem != "" {
 		f.fail("amount", problem)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"purser/fault"
-	"purser/ids"
 	"purser/notify"
 	"purser/store/notifications"
 	"purser/views/component"
@@ -18,7 +17,7 @@ func (s *Site) editEndpoint(req *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return show(notifypage.EditEndpoint(endpointForm(req, storedEndpoint(e)))), nil
+	return show(notifypage.EditEndpoint(s.endpointForm(req, storedEndpoint(e)))), nil
 }
 
 // storedEndpoint is the form with the stored values.
@@ -51,7 +50,7 @@ func (s *Site) updateEndpoint(req *request) (response, error) {
 		patch := notify.EndpointPatch{ExpectedRevision: &revision, URL: &address, Types: &types, Description: &description}
 		_, err := req.notifications().UpdateEndpoint(req.context, stored.ID, patch, req.app.Live, req.now())
 		if fault.Is(err, fault.RevisionConflict) {
-			return endpointConflict(req, f)
+			return s.endpointConflict(req, f)
 		}
 		if err := f.check("", err); err != nil {
 			return response{}, err
@@ -60,14 +59,14 @@ func (s *Site) updateEndpoint(req *request) (response, error) {
 	if !f.ok() {
 		form := typedEndpoint(f)
 		form.Stored, form.Revision = stored, f.raw("revision")
-		return invalid(notifypage.EditEndpoint(endpointForm(req, form))), nil
+		return invalid(notifypage.EditEndpoint(s.endpointForm(req, form))), nil
 	}
 	return req.done(req.endpointPath(stored.ID), "Endpoint saved.")
 }
 
 // endpointConflict shows the submitted values beside those stored in the meantime, with
 // the current revision.
-func endpointConflict(req *request, f *form) (response, error) {
+func (s *Site) endpointConflict(req *request, f *form) (response, error) {
 	e, err := pathEndpoint(req)
 	if err != nil {
 		return response{}, err
@@ -79,11 +78,7 @@ func endpointConflict(req *request, f *form) (response, error) {
 		{Label: "Types", Yours: yours.TypesText(), Theirs: theirs.TypesText()},
 		{Label: "Description", Yours: yours.Description, Theirs: theirs.Description},
 	}}
-	return conflict(notifypage.EditEndpoint(endpointForm(req, yours))), nil
-}
-
-func (req *request) endpointPath(id ids.ID) string {
-	return req.appPath("webhooks", id.Format(ids.WebhookEndpoint))
+	return conflict(notifypage.EditEndpoint(s.endpointForm(req, yours))), nil
 }
 
 // switchEndpoint pauses or enables an endpoint.

@@ -39,7 +39,7 @@ func (s *Site) endpoints(req *request) (response, error) {
 // localTrial are the steps that bring the first notification to a program on the
 // developer's machine.
 func localTrial(req *request) (trial notifypage.Trial, remember func(response) response, err error) {
-	language, remember := docsLanguage(req)
+	language, remember := req.exampleLanguage()
 	trial = notifypage.Trial{
 		Path: req.appPath("webhooks"), Program: req.site.server.Program, Address: req.site.server.Address,
 		Language: language.Receiving(), Open: req.query("language") != "",
@@ -66,13 +66,13 @@ func localTrial(req *request) (trial notifypage.Trial, remember func(response) r
 }
 
 func (s *Site) newEndpoint(req *request) (response, error) {
-	return show(notifypage.NewEndpoint(endpointForm(req, notifypage.EndpointForm{ID: ids.New().Format(ids.WebhookEndpoint), Scope: notifypage.AllTypes}))), nil
+	return show(notifypage.NewEndpoint(s.endpointForm(req, notifypage.EndpointForm{ID: ids.New().Format(ids.WebhookEndpoint), Scope: notifypage.AllTypes}))), nil
 }
 
 // endpointForm adds what every form of an endpoint shows.
-func endpointForm(req *request, form notifypage.EndpointForm) notifypage.EndpointForm {
+func (s *Site) endpointForm(req *request, form notifypage.EndpointForm) notifypage.EndpointForm {
 	form.Base, form.Live = req.appPath("webhooks"), req.app.Live
-	form.About = req.site.aboutTypes()
+	form.About = s.aboutTypes()
 	title := "New webhook endpoint"
 	if !form.Stored.ID.IsZero() {
 		title = "Edit webhook endpoint"
@@ -161,7 +161,7 @@ func (s *Site) createEndpoint(req *request) (response, error) {
 	if !f.ok() {
 		form := typedEndpoint(f)
 		form.ID = id.Format(ids.WebhookEndpoint)
-		return invalid(notifypage.NewEndpoint(endpointForm(req, form))), nil
+		return invalid(notifypage.NewEndpoint(s.endpointForm(req, form))), nil
 	}
 	return show(notifypage.NewSecret(notifypage.EndpointSecret{
 		Frame: req.frame("New webhook endpoint", "webhooks"), Base: req.appPath("webhooks"), Endpoint: e, Secret: secret,

@@ -38,6 +38,9 @@ type Checkout struct {
 	Currency    string
 }
 
+// IsOpen reports whether the customer can still pay.
+func (c Checkout) IsOpen() bool { return c.State == "requested" || c.State == "open" }
+
 // Both halves of a checkout have the same columns.
 const (
 	changeCheckouts = `

@@ -1,0 +1,25 @@
+package web
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestRefusedSignInsAreLoggedWithoutTheirSecrets(t *testing.T) {
+	t.Parallel()
+	r, _ := newClockHarness(t)
+	var log bytes.Buffer
+	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	const secret = "canary-password"
+	for i := range 100 {
+		r.browser().login(t, strings.Repeat("x", i%40+1)+"@canary.example", strings.Repeat(secret, 10))
+	}
+	if !strings.Contains(log.String(), "many sign-ins refused") {
+		t.Error("nobody is called")
+	}
+	if strings.Contains(log.String(), secret) || strings.Contains(log.String(), "canary.example") {
+		t.Error("the log holds what was typed")
+	}
+}
