@@ -20,7 +20,7 @@ func (b *browser) withFactor(t *testing.T) (recovery []string) {
 	form := b.get(t, "/account/factor")
 	seed := seedIn(t, form.body)
 	got := b.post(t, "/account/factor", url.Values{
-		"seed": {hidden(form.body, "seed")}, "code": {seed.Code(b.harness.site.now() / 1000 / 30)},
+		"seed": {hidden(form.body, "seed")}, "code": {seed.Code(b.harness.site.Now() / 1000 / 30)},
 	})
 	if got.status != http.StatusOK {
 		t.Fatalf("status %d", got.status)
@@ -112,8 +112,8 @@ func TestOverviewNamesOnlyWhatOneMaySee(t *testing.T) {
 	r := newHarness(t)
 	admin, support := r.join(t, tenancy.Admin), r.join(t, tenancy.Support)
 	key, _, err := keys.New(keys.Spec{
-		ID: ids.New(), App: r.app, Name: "Checkout server", Preset: keys.Ingestion, ExpiresAt: r.site.now() + (7 * 24 * time.Hour).Milliseconds(),
-	}, tenancy.AllPermissions(), r.site.now(), rand.Reader)
+		ID: ids.New(), App: r.app, Name: "Checkout server", Preset: keys.Ingestion, ExpiresAt: r.site.Now() + (7 * 24 * time.Hour).Milliseconds(),
+	}, tenancy.AllPermissions(), r.site.Now(), rand.Reader)
 	noError(t, err)
 	noError(t, r.db.App(r.app.Scope()).CreateKey(t.Context(), key))
 	if got := admin.get(t, r.appPath()); !strings.Contains(got.body, "Checkout server") {

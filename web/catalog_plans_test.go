@@ -28,7 +28,7 @@ func (r *harness) newPlan(t *testing.T, key, featureKey string) billing.Plan {
 		Limits: []metering.Limit{{FeatureKey: featureKey, Limit: 10, Period: metering.LimitMonth, Overage: metering.OverageBlock}},
 	}
 	plan, err := r.db.App(r.app.Scope()).CreatePlan(t.Context(), draft, func(c billing.Catalog) (billing.Plan, error) {
-		return billing.NewPlan(ids.New(), draft, c, r.site.now())
+		return billing.NewPlan(ids.New(), draft, c, r.site.Now())
 	})
 	noError(t, err)
 	return plan

@@ -25,7 +25,7 @@ func (r *harness) credit(t *testing.T, key string) metering.Credit {
 
 func (r *harness) newCredit(t *testing.T, key string) {
 	t.Helper()
-	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: key, Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: r.site.now()}))
+	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: key, Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: r.site.Now()}))
 }
 
 func (r *harness) feature(t *testing.T, key string) metering.Feature {
@@ -40,7 +40,7 @@ func (r *harness) newFeature(t *testing.T, key, creditKey string) metering.Featu
 	t.Helper()
 	feature, err := r.db.App(r.app.Scope()).CreateFeature(t.Context(), metering.Feature{
 		ID: ids.New(), Key: key, Name: "Messages", Unit: "message", CreditKey: creditKey, Cost: metering.PerCredit / 4, QuantityPerUnit: 1,
-		PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: r.site.now(),
+		PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: r.site.Now(),
 	})
 	noError(t, err)
 	return feature
@@ -274,7 +274,7 @@ func TestNamesFromTheAPISurviveTheForm(t *testing.T) {
 	r := newHarness(t)
 	b := r.join(t, tenancy.Developer)
 	const odd = " line\none\r\n\x07 "
-	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "odd", Name: odd, Unit: " ", Revision: 1, CreatedAt: r.site.now()}))
+	noError(t, r.db.App(r.app.Scope()).CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "odd", Name: odd, Unit: " ", Revision: 1, CreatedAt: r.site.Now()}))
 	path := r.appPath("credits", "odd", "edit")
 	// A browser leaves line breaks out of the field.
 	shown := url.Values{"name": {" lineone\x07 "}, "unit": {" "}, "revision": {"1"}}

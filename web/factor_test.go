@@ -60,7 +60,7 @@ func TestAuthenticator(t *testing.T) {
 	newer := []byte(strings.Repeat("n", vault.MinSecret))
 	both, err := vault.New(rand.Reader, newer, rigSecret)
 	noError(t, err)
-	r.site.vault = both
+	r.site.Vault = both
 	shown := b.post(t, "/account/factor", url.Values{"seed": {hidden(page.body, "seed")}, "code": {code(seed)}})
 	if shown.status != http.StatusOK || shown.header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("status %d, %s", shown.status, shown.header.Get("Cache-Control"))
@@ -73,7 +73,7 @@ func TestAuthenticator(t *testing.T) {
 	}
 	only, err := vault.New(rand.Reader, newer)
 	noError(t, err)
-	r.site.vault = only
+	r.site.Vault = only
 
 	if again := b.get(t, "/account"); strings.Contains(again.body, codes[0]) || !strings.Contains(again.body, "10 recovery codes left") {
 		t.Error("the codes are shown again")
@@ -128,8 +128,8 @@ func TestAuthenticator(t *testing.T) {
 	t.Run("lets in with a recovery code also when nobody can read the seed", func(t *testing.T) {
 		lost, err := vault.New(rand.Reader, []byte(strings.Repeat("l", vault.MinSecret)))
 		noError(t, err)
-		r.site.vault = lost
-		defer func() { r.site.vault = only }()
+		r.site.Vault = lost
+		defer func() { r.site.Vault = only }()
 		if got := try(t, halfway(t), codes[4]); got.location != "/account" {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}

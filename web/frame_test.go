@@ -39,7 +39,7 @@ func TestAMovedClock(t *testing.T) {
 			body := b.get(t, path).body
 			_, strip, _ := strings.Cut(body, `class="test-strip"`)
 			strip, _, _ = strings.Cut(strip, "</aside>")
-			day := component.DayText(r.site.now() + offset.Milliseconds())
+			day := component.DayText(r.site.Now() + offset.Milliseconds())
 			if !strings.Contains(strip, "Sandbox time:") || !strings.Contains(strip, "+400 days") || !strings.Contains(strip, day) {
 				t.Errorf("%s says %s", path, strip)
 			}

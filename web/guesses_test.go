@@ -14,6 +14,7 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
+	"purser/web/site"
 )
 
 // guessFrom counts one wrong guess from each of the networks 10.x.y.0, without the cost
@@ -22,10 +23,10 @@ func (r *harness) guessFrom(t *testing.T, email string, networks int) {
 	t.Helper()
 	account, err := r.db.Auth().Account(t.Context(), email)
 	noError(t, err)
-	now := r.site.now()
+	now := r.site.Now()
 	address := credential.AddressSubject(email, account.ChangedAt, now)
 	for i := range networks {
-		from := siteOf(fmt.Sprintf("10.%d.%d.1", i/256, i%256)).String()
+		from := site.AttemptNetwork(fmt.Sprintf("10.%d.%d.1", i/256, i%256)).String()
 		attempt, err := r.db.Auth().Attempt(t.Context(), credential.PasswordSubject(email, account.ChangedAt, from), address, now)
 		if err != nil || attempt.Wait != 0 {
 			t.Fatalf("the first guess of network %d waits %s, %v", i, attempt.Wait, err)
@@ -77,7 +78,7 @@ func TestManyFailedAttemptsMakeNetworksWaitLonger(t *testing.T) {
 	t.Parallel()
 	r, clock := newProxyHarness(t)
 	var log bytes.Buffer
-	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	r.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	owner := r.join(t, tenancy.Owner)
 	owner.withPassword(t)
 	email := owner.user.Email

@@ -23,6 +23,7 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/vault"
 	"purser/views/component"
+	"purser/web/site"
 )
 
 // harness is a site over a real Postgres, with an organization and a development
@@ -93,14 +94,14 @@ func newHarnessAt(t *testing.T, url string, options Options) *harness {
 
 func (r *harness) newOrganization(t *testing.T, name string) tenancy.Organization {
 	t.Helper()
-	org, err := tenancy.NewOrganization(ids.New(), name, r.site.now())
+	org, err := tenancy.NewOrganization(ids.New(), name, r.site.Now())
 	noError(t, err)
 	return storetest.CreateOrganization(t, r.url, org)
 }
 
 func (r *harness) newApplication(t *testing.T, org tenancy.Organization, name string, live bool) tenancy.Application {
 	t.Helper()
-	app, err := tenancy.NewApplication(ids.New(), org, name, live, r.site.now())
+	app, err := tenancy.NewApplication(ids.New(), org, name, live, r.site.Now())
 	noError(t, err)
 	app, err = r.db.Org(org.ID).CreateApplication(t.Context(), app)
 	noError(t, err)
@@ -109,18 +110,18 @@ func (r *harness) newApplication(t *testing.T, org tenancy.Organization, name st
 
 // orgPath and appPath are addresses in the harness's own organization and application.
 func (r *harness) orgPath(parts ...string) string {
-	return pathOf(append([]string{"o", r.org.Slug}, parts...))
+	return site.PathOf(append([]string{"o", r.org.Slug}, parts...))
 }
 
 func (r *harness) appPath(parts ...string) string {
-	return pathOf(append([]string{"o", r.org.Slug, "a", r.app.Slug}, parts...))
+	return site.PathOf(append([]string{"o", r.org.Slug, "a", r.app.Slug}, parts...))
 }
 
 // newUser makes an account without a password and without memberships.
 func (r *harness) newUser(t *testing.T) tenancy.User {
 	t.Helper()
 	id := ids.New()
-	user, err := tenancy.NewUser(id, id.Format(ids.User)+"@example.com", "Ann Example", r.site.now())
+	user, err := tenancy.NewUser(id, id.Format(ids.User)+"@example.com", "Ann Example", r.site.Now())
 	noError(t, err)
 	storetest.CreateUser(t, r.url, user)
 	return user
@@ -132,7 +133,7 @@ func (r *harness) join(t *testing.T, role tenancy.Role, custom ...tenancy.Permis
 	t.Helper()
 	user := r.newUser(t)
 	storetest.AddMember(t, r.url, tenancy.Member{
-		OrgID: r.org.ID, UserID: user.ID, CreatedAt: r.site.now(),
+		OrgID: r.org.ID, UserID: user.ID, CreatedAt: r.site.Now(),
 		Access: tenancy.Access{Role: role, Custom: tenancy.PermissionsOf(custom...)},
 	})
 	b := r.browser()
@@ -157,7 +158,7 @@ func (r *harness) browser() *browser {
 // signIn opens a session past the sign-in page, as the site keeps one.
 func (b *browser) signIn(t *testing.T) {
 	t.Helper()
-	token, now := rand.Text()+rand.Text(), b.harness.site.now()
+	token, now := rand.Text()+rand.Text(), b.harness.site.Now()
 	b.formToken = rand.Text()
 	expires := time.Now().Add(sessionLasts)
 	content, err := scs.GobCodec{}.Encode(expires, map[string]any{"user": b.user.ID.Format(ids.User), "form": b.formToken, "proven": now})
@@ -165,7 +166,7 @@ func (b *browser) signIn(t *testing.T) {
 	noError(t, b.harness.db.Auth().OpenSession(t.Context(), token, people.Session{
 		ID: ids.New(), UserID: b.user.ID, CreatedAt: now, SeenAt: now, ExpiresAt: now + idleFor.Milliseconds(), Address: "127.0.0.1", Agent: "test",
 	}, content))
-	name := b.harness.site.sessionCookie()
+	name := b.harness.site.SessionCookie()
 	b.cookies[name] = &http.Cookie{Name: name, Value: token}
 }
 

@@ -256,7 +256,7 @@ func TestTheFormOfANewKey(t *testing.T) {
 	t.Run("asks for the password again when it was typed long ago", func(t *testing.T) {
 		slow := newHarness(t)
 		late := slow.join(t, tenancy.Owner)
-		slow.site.now = func() int64 { return time.Now().Add(reauthAfter + time.Second).UnixMilli() }
+		slow.site.Now = func() int64 { return time.Now().Add(reauthAfter + time.Second).UnixMilli() }
 		for _, reply := range []seen{
 			late.get(t, slow.appPath("keys", "new")),
 			late.post(t, slow.appPath("keys", "new"), url.Values{"id": {ids.New().Format(ids.APIKey)}, "name": {"A"}, "preset": {"setup"}, "lifetime": {"none"}}),
@@ -303,7 +303,7 @@ func TestRotatingAKey(t *testing.T) {
 		if body := b.get(t, r.appPath("keys")).body; strings.Contains(body, sign) {
 			t.Error("it was not used yet")
 		}
-		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), old.ID, r.site.now()+1)
+		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), old.ID, r.site.Now()+1)
 		noError(t, err)
 		if body := b.get(t, r.appPath("keys")).body; strings.Count(body, sign) != 1 {
 			t.Errorf("the list shows it %d times", strings.Count(body, sign))
@@ -339,7 +339,7 @@ func TestRevokingAKey(t *testing.T) {
 		if reply.status != http.StatusSeeOther || reply.location != r.appPath("keys") {
 			t.Errorf("status %d, to %s", reply.status, reply.location)
 		}
-		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), key.ID, r.site.now())
+		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), key.ID, r.site.Now())
 		wantFault(t, err, fault.RevokedAPIKey)
 		if action, target, _ := r.lastAction(t); action != "key.revoke" || target != key.ID.Format(ids.APIKey) {
 			t.Errorf("the log says %s of %s", action, target)

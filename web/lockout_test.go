@@ -168,7 +168,7 @@ func TestRefusedSignInsSayWhoseAccount(t *testing.T) {
 	t.Parallel()
 	r, _ := newClockHarness(t)
 	var log bytes.Buffer
-	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	r.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	b := r.join(t, tenancy.Support)
 	b.withPassword(t)
 	r.browser().login(t, b.user.Email, "wrong")

@@ -55,7 +55,7 @@ func (b *browser) withPassword(t *testing.T) {
 }
 
 func (b *browser) actor() audit.Actor {
-	return audit.Actor{UserID: b.user.ID, Name: b.user.Email, At: b.harness.site.now()}
+	return audit.Actor{UserID: b.user.ID, Name: b.user.Email, At: b.harness.site.Now()}
 }
 
 var hashedOnce = sync.OnceValues(func() (string, error) { return credential.HashPassword(password, rand.Reader) })

@@ -226,7 +226,7 @@ func TestAResetLinkEnds(t *testing.T) {
 	})
 	t.Run("after an hour", func(t *testing.T) {
 		token := strings.TrimPrefix(first, "/reset/")
-		now := h.site.now()
+		now := h.site.Now()
 		if _, err := h.db.Auth().ResetUser(t.Context(), credential.Token(token).Hash(), now+(59*time.Minute).Milliseconds()); err != nil {
 			t.Error(err)
 		}

@@ -10,21 +10,22 @@ import (
 	"purser/ids"
 	"purser/tenancy"
 	"purser/views/component"
+	"purser/web/site"
 )
 
 // expected is what a row of the table must answer to a visitor, as far as it is
 // for the guard to say: a handler may still find that an id leads nowhere.
-func expected(r route, role tenancy.Role, own bool) func(seen) bool {
+func expected(r site.Route, role tenancy.Role, own bool) func(seen) bool {
 	refused := func(status int) func(seen) bool { return func(s seen) bool { return s.status == status } }
 	inside := func(s seen) bool {
 		// Not 403 as the guard says it, not the sign-in, and never a failure of ours.
 		return s.status < http.StatusInternalServerError && !strings.HasPrefix(s.location, "/login?next=") &&
 			!strings.Contains(s.body, "This requires the permission")
 	}
-	inOrg := strings.HasPrefix(r.path, orgPrefix)
+	inOrg := strings.HasPrefix(r.Path, site.OrgPrefix)
 	switch {
 	case role == "": // nobody is signed in
-		if r.requires == anyone {
+		if r.Requires == site.Anyone {
 			return inside
 		}
 		return func(s seen) bool {
@@ -33,7 +34,7 @@ func expected(r route, role tenancy.Role, own bool) func(seen) bool {
 	case inOrg && !own:
 		return refused(http.StatusNotFound)
 	}
-	if p, byPermission := r.requires.(tenancy.Permission); byPermission && !role.Permissions().Has(p) {
+	if p, byPermission := r.Requires.(tenancy.Permission); byPermission && !role.Permissions().Has(p) {
 		return func(s seen) bool {
 			return s.status == http.StatusForbidden && strings.Contains(s.body, "This requires the permission "+p.String())
 		}
@@ -52,27 +53,27 @@ func TestEveryRouteKeepsItsDoor(t *testing.T) {
 	for _, row := range r.site.routes() {
 		for _, role := range roles {
 			for _, own := range []bool{true, false} {
-				if !own && !strings.HasPrefix(row.path, orgPrefix) {
+				if !own && !strings.HasPrefix(row.Path, site.OrgPrefix) {
 					continue
 				}
 				cells++
 				if visitors[role] == nil {
 					visitors[role] = r.join(t, role)
 				}
-				b, path := visitors[role], fill(row.path, r)
+				b, path := visitors[role], fill(row.Path, r)
 				if !own {
-					path = fill(row.path, foreign)
+					path = fill(row.Path, foreign)
 				}
-				if own && role != "" && row.method == http.MethodPost && row.requires != anyone {
-					if got := b.do(t, row.method, path, nil); got.status != http.StatusForbidden && got.status != http.StatusNotFound {
-						t.Errorf("%s %s takes a form of %s without a token: %d", row.method, row.path, role, got.status)
+				if own && role != "" && row.Method == http.MethodPost && row.Requires != site.Anyone {
+					if got := b.do(t, row.Method, path, nil); got.status != http.StatusForbidden && got.status != http.StatusNotFound {
+						t.Errorf("%s %s takes a form of %s without a token: %d", row.Method, row.Path, role, got.status)
 					}
 				}
-				got := b.do(t, row.method, path, map[string][]string{component.FormTokenField: {b.formToken}})
+				got := b.do(t, row.Method, path, map[string][]string{component.FormTokenField: {b.formToken}})
 				if !expected(row, role, own)(got) {
-					t.Errorf("%s %s (needs %s) answers %d %s to %q, own %t", row.method, row.path, row.requires, got.status, got.location, role, own)
+					t.Errorf("%s %s (needs %s) answers %d %s to %q, own %t", row.Method, row.Path, row.Requires, got.status, got.location, role, own)
 				}
-				if own && role != "" && row.method == http.MethodPost {
+				if own && role != "" && row.Method == http.MethodPost {
 					visitors[role] = nil // who may have left, or signed out
 				}
 			}
@@ -91,7 +92,7 @@ func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
 	r := newHarness(t)
 	only, allBut := map[tenancy.Permission]*browser{}, map[tenancy.Permission]*browser{}
 	for _, row := range r.site.routes() {
-		p, byPermission := row.requires.(tenancy.Permission)
+		p, byPermission := row.Requires.(tenancy.Permission)
 		if !byPermission {
 			continue
 		}
@@ -100,18 +101,18 @@ func TestEveryRouteNeedsExactlyItsPermission(t *testing.T) {
 			allBut[p] = r.join(t, tenancy.Custom, slices.Collect(tenancy.AllPermissions().Minus(tenancy.PermissionsOf(p)).Each())...)
 		}
 		if got := only[p].tryRow(t, row, r); got.status == http.StatusForbidden || got.status >= http.StatusInternalServerError {
-			t.Errorf("%s %s answers %d to who holds %s alone", row.method, row.path, got.status, p)
+			t.Errorf("%s %s answers %d to who holds %s alone", row.Method, row.Path, got.status, p)
 		}
 		if got := allBut[p].tryRow(t, row, r); got.status != http.StatusForbidden || !strings.Contains(got.body, "This requires the permission "+p.String()) {
-			t.Errorf("%s %s answers %d to who holds all but %s", row.method, row.path, got.status, p)
+			t.Errorf("%s %s answers %d to who holds all but %s", row.Method, row.Path, got.status, p)
 		}
 	}
 }
 
 // tryRow asks for a row with a form that says nothing.
-func (b *browser) tryRow(t *testing.T, row route, at *harness) seen {
+func (b *browser) tryRow(t *testing.T, row site.Route, at *harness) seen {
 	t.Helper()
-	return b.do(t, row.method, fill(row.path, at), map[string][]string{component.FormTokenField: {b.formToken}})
+	return b.do(t, row.Method, fill(row.Path, at), map[string][]string{component.FormTokenField: {b.formToken}})
 }
 
 // fill puts the place's own names, and ids that lead nowhere, into a path.

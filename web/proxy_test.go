@@ -46,7 +46,7 @@ func TestThrottleByNetwork(t *testing.T) {
 			t.Fatalf("status %d", got.status)
 		}
 		b.get(t, "/o")
-		sessions, _, err := r.db.User(b.user.ID).Sessions(t.Context(), "", r.site.now())
+		sessions, _, err := r.db.User(b.user.ID).Sessions(t.Context(), "", r.site.Now())
 		noError(t, err)
 		if len(sessions) != 1 || sessions[0].Address != "198.51.100.77" {
 			t.Errorf("the session is seen at %+v", sessions)

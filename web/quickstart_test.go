@@ -66,7 +66,7 @@ func TestQuickstart(t *testing.T) {
 
 	t.Run("says what went wrong with requests that came", func(t *testing.T) {
 		r.db.Stats().RecordRequest(r.app.Scope(), reports.Request{
-			ID: ids.New(), At: r.site.now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, Authenticated: true, KeyID: ids.New(),
+			ID: ids.New(), At: r.site.Now(), Method: "POST", Route: "/v1/events", Status: 404, Code: fault.FeatureNotFound, Authenticated: true, KeyID: ids.New(),
 		})
 		_, text := look(t)
 		for _, want := range []string{"Failed requests", "POST /v1/events", `href="/docs/errors/feature_not_found"`, fault.FeatureNotFound.Meaning().Do} {
@@ -84,14 +84,14 @@ func TestQuickstart(t *testing.T) {
 	})
 
 	t.Run("ticks what is there, and names it in the commands", func(t *testing.T) {
-		noError(t, app.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "minutes", Name: "Minutes", Unit: "minute", Revision: 1, CreatedAt: r.site.now()}))
+		noError(t, app.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "minutes", Name: "Minutes", Unit: "minute", Revision: 1, CreatedAt: r.site.Now()}))
 		page, text := look(t)
 		if ticks(page) != 1 || strings.Contains(text, `"key": "tokens"`) || !strings.Contains(text, `"creditKey": "minutes"`) {
 			t.Errorf("%d ticks", ticks(page))
 		}
 		_, err := app.CreateFeature(t.Context(), metering.Feature{
 			ID: ids.New(), Key: "call", Name: "Call", Unit: "minute", CreditKey: "minutes", Cost: 7, QuantityPerUnit: 1,
-			PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: r.site.now(),
+			PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: r.site.Now(),
 		})
 		noError(t, err)
 		page, text = look(t)
@@ -183,11 +183,11 @@ func newKeyFields(preset, from string) url.Values {
 func (r *harness) useOnce(t *testing.T, feature, credit string) {
 	t.Helper()
 	app := r.db.App(r.app.Scope())
-	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: r.app, Name: "Server", Preset: keys.Ingestion}, tenancy.AllPermissions(), r.site.now(), rand.Reader)
+	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: r.app, Name: "Server", Preset: keys.Ingestion}, tenancy.AllPermissions(), r.site.Now(), rand.Reader)
 	noError(t, err)
 	noError(t, app.CreateKey(t.Context(), key))
 	_, _, err = app.Deposit(t.Context(), store.Deposit{
-		ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: 100, IdempotencyKey: new("first"), CreatedAt: r.site.now(),
+		ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: 100, IdempotencyKey: new("first"), CreatedAt: r.site.Now(),
 	})
 	noError(t, err)
 	usage, err := r.db.OpenEngine(context.Background(), store.EngineOptions{})

@@ -11,7 +11,7 @@ func TestRefusedSignInsAreLoggedWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
 	r, _ := newClockHarness(t)
 	var log bytes.Buffer
-	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	r.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	const secret = "canary-password"
 	for i := range 100 {
 		r.browser().login(t, strings.Repeat("x", i%40+1)+"@canary.example", strings.Repeat(secret, 10))

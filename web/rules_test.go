@@ -13,6 +13,7 @@ import (
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 // reset gives the browser's user a temporary password.
@@ -20,7 +21,7 @@ func (b *browser) reset(t *testing.T) {
 	t.Helper()
 	encoded, err := hashedOnce()
 	noError(t, err)
-	noError(t, b.harness.db.Auth().ResetPassword(t.Context(), people.Reset{Email: b.user.Email, Encoded: encoded, By: people.CommandLine(b.harness.site.now())}))
+	noError(t, b.harness.db.Auth().ResetPassword(t.Context(), people.Reset{Email: b.user.Email, Encoded: encoded, By: people.CommandLine(b.harness.site.Now())}))
 }
 
 func TestTemporaryPasswordOnlyOpensItsChange(t *testing.T) {
@@ -125,7 +126,7 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 	t.Run("leaves other organizations alone", func(t *testing.T) {
 		guest := r.join(t, tenancy.Support)
 		home := r.newOrganization(t, "Home")
-		storetest.AddMember(t, r.url, tenancy.Member{OrgID: home.ID, UserID: guest.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.now()})
+		storetest.AddMember(t, r.url, tenancy.Member{OrgID: home.ID, UserID: guest.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.Now()})
 		if got := guest.get(t, "/o/"+home.Slug); got.status != http.StatusOK {
 			t.Errorf("status %d", got.status)
 		}
@@ -203,7 +204,7 @@ func TestPasswordsAreNotMadeOfNamesAround(t *testing.T) {
 	org := r.newOrganization(t, "Northwind Books")
 	b := r.browser()
 	b.user = r.newUser(t)
-	storetest.AddMember(t, r.url, tenancy.Member{OrgID: org.ID, UserID: b.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.now()})
+	storetest.AddMember(t, r.url, tenancy.Member{OrgID: org.ID, UserID: b.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.Now()})
 	b.withPassword(t)
 	b.signIn(t)
 	for _, bad := range []string{"NorthwindBooks1", "Purser-Billing-1", "annexample2026"} {
@@ -218,7 +219,7 @@ func TestRefusedAccessIsLogged(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	var log bytes.Buffer
-	r.site.log = slog.New(slog.NewJSONHandler(&log, nil))
+	r.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
 	support, otherTenant := r.join(t, tenancy.Support), newHarness(t).org
 	support.get(t, r.orgPath("members"))
 	support.get(t, "/o/"+otherTenant.Slug+"/members")
@@ -226,7 +227,7 @@ func TestRefusedAccessIsLogged(t *testing.T) {
 	if len(lines) != 2 {
 		t.Fatalf("the log is %s", log.String())
 	}
-	for i, want := range []string{tenancy.MembersRead.String(), anyMember.String()} {
+	for i, want := range []string{tenancy.MembersRead.String(), site.AnyMember.String()} {
 		for _, part := range []string{"access refused", support.user.ID.Format(ids.User), "GET /o/{org}/members", want} {
 			if !strings.Contains(lines[i], part) {
 				t.Errorf("%q is missing in %s", part, lines[i])

@@ -12,6 +12,7 @@ import (
 	"purser/ids"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/developers"
 )
 
 // TestSandboxPanel holds the panel to who may use it and to what it asks of the sandbox.
@@ -19,7 +20,7 @@ import (
 func TestSandboxPanel(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	controls := &SandboxControls{
+	controls := &developers.SandboxControls{
 		Advance: func(_ context.Context, _ ids.ID, to int64) (int64, error) {
 			asked = append(asked, "advance to "+strconv.FormatInt(to, 10))
 			return to, nil

@@ -21,6 +21,7 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/vault"
 	settingspage "purser/views/page/settings"
+	"purser/web/site"
 )
 
 // newTestCashier is a cashier that reaches no provider.
@@ -102,7 +103,7 @@ func TestTheDangerZone(t *testing.T) {
 
 	t.Run("stops every key", func(t *testing.T) {
 		reply := b.post(t, path, url.Values{"confirm": {"Shop"}})
-		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), r.keys(t)[0].ID, r.site.now())
+		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), r.keys(t)[0].ID, r.site.Now())
 		wantFault(t, err, fault.RevokedAPIKey)
 		if action, _, _ := r.lastAction(t); reply.status != http.StatusSeeOther || action != "key.revoke-all" {
 			t.Errorf("status %d, the log says %s", reply.status, action)
@@ -122,7 +123,7 @@ func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 		t.Error("support sees it")
 	}
 	live := r.newApplication(t, r.org, "Shop", true)
-	if body := r.join(t, tenancy.Owner).get(t, pathOf([]string{"o", r.org.Slug, "a", live.Slug, "settings"})).body; strings.Contains(body, "sk_test_of_") {
+	if body := r.join(t, tenancy.Owner).get(t, site.PathOf([]string{"o", r.org.Slug, "a", live.Slug, "settings"})).body; strings.Contains(body, "sk_test_of_") {
 		t.Error("a live application shows one")
 	}
 	options.SandboxOff = true
@@ -146,7 +147,7 @@ func TestThePaymentProvider(t *testing.T) {
 
 	t.Run("is missing in a live application, and said to be", func(t *testing.T) {
 		live := r.newApplication(t, r.org, "Shop", true)
-		wantTexts(t, b.get(t, pathOf([]string{"o", r.org.Slug, "a", live.Slug, "settings"})).body, "Not connected")
+		wantTexts(t, b.get(t, site.PathOf([]string{"o", r.org.Slug, "a", live.Slug, "settings"})).body, "Not connected")
 	})
 
 	t.Run("refuses a key that does not fit, and does not send it back", func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestThePaymentProvider(t *testing.T) {
 	t.Run("shows four characters of its key, and how it is told of events", func(t *testing.T) {
 		_, err := r.db.PaymentAccounts(r.app.Scope()).PutConnection(t.Context(), payments.Connection{
 			ID: ids.New(), Mode: payments.StripeConnection, AccountID: "acct_1Example", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
-		}, r.site.now())
+		}, r.site.Now())
 		noError(t, err)
 		body := b.get(t, path).body
 		wantTexts(t, body, "acct_1Example", "…9fQ2", "Webhook secret missing", "https://purser.example/webhooks/stripe/con_", "Replace key")
@@ -202,7 +203,7 @@ func TestRetryingASync(t *testing.T) {
 		if reply.status != http.StatusSeeOther || reply.location != path+"/edit" {
 			t.Errorf("status %d, to %s", reply.status, reply.location)
 		}
-		due, err := work.ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{queue.JobPlan}, Now: r.site.now(), Most: 10})
+		due, err := work.ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{queue.JobPlan}, Now: r.site.Now(), Most: 10})
 		noError(t, err)
 		for _, job := range due.Jobs {
 			if job.Object == plan.ID.String() {

@@ -2,12 +2,11 @@ package web
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,9 +19,14 @@ import (
 	"purser/payments/cashier"
 	"purser/static"
 	"purser/store"
-	"purser/tenancy"
 	"purser/tenancy/vault"
 	settingspage "purser/views/page/settings"
+	"purser/web/accounts"
+	"purser/web/catalog"
+	"purser/web/developers"
+	docspages "purser/web/docs"
+	"purser/web/site"
+	"purser/web/support"
 )
 
 // Options configures a Site.
@@ -54,7 +58,7 @@ type Options struct {
 	// not shown.
 	Sandbox func(app ids.ID) settingspage.SandboxAPI
 	// Controls operate the payments sandbox; nil for a server without one.
-	Controls *SandboxControls
+	Controls *developers.SandboxControls
 	// SandboxOff reports that this server has no payments sandbox.
 	SandboxOff bool
 	// TrustedProxies are networks whose X-Forwarded-For is trusted.
@@ -63,73 +67,63 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// ExportWallet writes everything about one identity as JSON to what begin returns. The API
-// has it.
-type ExportWallet func(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error
-
-// SetExportWallet lets members download what is known of a customer. It is set before the
-// first request: the API needs the site, and the site the API.
-func (s *Site) SetExportWallet(export ExportWallet) { s.exportWallet = export }
-
 // Site serves the dashboard and the documentation.
 type Site struct {
-	*core
-	usage     *store.Engine
-	reference func() (*docs.Reference, error)
-	docsIndex func() (*docs.Index, error)
-	examples  func() (map[string][]docs.Variant, error)
-	passwords *passwords
-	networks  *networks
-	alarm     alarm
-	setUp     atomic.Bool // there is an account
-	delivery  *delivery.Dispatcher
-	sandbox   func(app ids.ID) settingspage.SandboxAPI
-	controls  *SandboxControls
-
-	exportWallet     ExportWallet
-	newOrganizations bool
+	*site.Site
+	accounts   *accounts.Pages
+	catalog    *catalog.Pages
+	developers *developers.Pages
+	docs       *docspages.Pages
+	support    *support.Pages
 }
 
 // New creates the site. It needs no closing.
 func New(options Options) *Site {
-	s := &Site{
-		core: newCore(coreOptions{
-			BaseURL: options.BaseURL, Version: options.Version, Program: options.Program, Store: options.Store, Log: options.Log, Now: options.Now,
-			Vault: options.Vault, Mail: options.Mail, Cashier: options.Cashier, RequireFactor: options.RequireFactor,
-			HasSandbox: options.Controls != nil, SandboxOff: options.SandboxOff, TrustedProxies: options.TrustedProxies, Timeout: options.Timeout,
+	s := site.New(site.Options{
+		BaseURL: options.BaseURL, Version: options.Version, Program: options.Program, Store: options.Store, Log: options.Log, Now: options.Now,
+		Vault: options.Vault, Mail: options.Mail, Cashier: options.Cashier, RequireFactor: options.RequireFactor,
+		HasSandbox: options.Controls != nil, SandboxOff: options.SandboxOff, TrustedProxies: options.TrustedProxies, Timeout: options.Timeout,
+	})
+	reference := sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) })
+	return &Site{
+		Site:     s,
+		accounts: accounts.New(s, accounts.Options{NewOrganizations: options.NewOrganizations}),
+		catalog:  catalog.New(s),
+		developers: developers.New(s, developers.Options{
+			Reference: reference, Deliveries: options.Deliveries, Sandbox: options.Sandbox, Controls: options.Controls,
 		}),
-		usage:     options.Usage,
-		reference: sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) }),
-		passwords: newPasswords(),
-		networks:  newNetworks(),
-		delivery:  options.Deliveries,
-		sandbox:   options.Sandbox,
-		controls:  options.Controls,
-
-		newOrganizations: options.NewOrganizations,
+		docs:    docspages.New(s, reference),
+		support: support.New(s, options.Usage),
 	}
-	s.examples = sync.OnceValues(func() (map[string][]docs.Variant, error) {
-		reference, err := s.reference()
-		if err != nil {
-			return nil, err
-		}
-		return reference.Examples(s.server.Address)
-	})
-	s.docsIndex = sync.OnceValues(func() (*docs.Index, error) {
-		reference, err := s.reference()
-		if err != nil {
-			return nil, err
-		}
-		return docs.NewIndex(reference)
-	})
-	return s
+}
+
+// OfferSetup creates a link for creating the first account, or returns "" once there is
+// one.
+func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
+	return s.accounts.OfferSetup(ctx)
+}
+
+// SetExportWallet lets members download what is known of a customer. It is set before the
+// first request: the API needs the site, and the site the API.
+func (s *Site) SetExportWallet(export support.ExportWallet) { s.support.SetExportWallet(export) }
+
+// routes is the complete route table of the site.
+func (s *Site) routes() []site.Route {
+	return slices.Concat(
+		s.accounts.Routes(),
+		s.support.Routes(),
+		s.catalog.Routes(),
+		s.developers.Routes(),
+		s.docs.Routes(),
+		s.devRoutes(),
+	)
 }
 
 // Register mounts all routes of the site.
 func (s *Site) Register(e *echo.Echo) {
-	s.mount(e, s.routes())
-	e.Match([]string{http.MethodGet, http.MethodHead}, static.Prefix+"*", echo.WrapHandler(static.Handler()), s.protect)
+	s.Mount(e, s.routes())
+	e.Match([]string{http.MethodGet, http.MethodHead}, static.Prefix+"*", echo.WrapHandler(static.Handler()), s.Protect)
 	for _, path := range static.FixedPaths() {
-		e.Match([]string{http.MethodGet, http.MethodHead}, path, echo.WrapHandler(static.FixedHandler()), s.protect)
+		e.Match([]string{http.MethodGet, http.MethodHead}, path, echo.WrapHandler(static.FixedHandler()), s.Protect)
 	}
 }

@@ -181,11 +181,11 @@ func TestHeaders(t *testing.T) {
 
 	t.Run("promise https when the connection is https", func(t *testing.T) {
 		site := New(Options{Store: storetest.Open(t)})
-		if !site.overHTTPS(&http.Request{TLS: &tls.ConnectionState{}}) {
+		if !site.OverHTTPS(&http.Request{TLS: &tls.ConnectionState{}}) {
 			t.Error("a TLS connection is not seen")
 		}
 		forged := &http.Request{Header: http.Header{"X-Forwarded-Proto": {"https"}}}
-		if site.overHTTPS(forged) {
+		if site.OverHTTPS(forged) {
 			t.Error("a forwarded header is believed")
 		}
 	})

@@ -17,7 +17,7 @@ import (
 // mispay has the identity pay another sum than the checkout asked for.
 func (d *supportHarness) mispay(t *testing.T, identity string) {
 	t.Helper()
-	now := d.site.now()
+	now := d.site.Now()
 	connection, err := d.Accounts().PutConnection(t.Context(), payments.Connection{
 		ID: ids.New(), Mode: payments.StripeConnection, AccountID: "acct_1", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
 	}, now)
@@ -96,6 +96,6 @@ func TestAlerts(t *testing.T) {
 	})
 	t.Run("of another application are not there", func(t *testing.T) {
 		other := d.newApplication(t, d.org, "Other", false)
-		wantFault(t, d.db.Payments(other.Scope()).ResolveAlert(t.Context(), alerts[0].ID, d.site.now()), fault.PathNotFound)
+		wantFault(t, d.db.Payments(other.Scope()).ResolveAlert(t.Context(), alerts[0].ID, d.site.Now()), fault.PathNotFound)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"purser/metering"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 func TestPaymentHold(t *testing.T) {
@@ -19,12 +20,12 @@ func TestPaymentHold(t *testing.T) {
 	owe := func(app tenancy.Application) string {
 		t.Helper()
 		tenant := db.App(app.Scope())
-		w, _, err := tenant.CreateWallet(t.Context(), ids.New(), "late", r.site.now())
+		w, _, err := tenant.CreateWallet(t.Context(), ids.New(), "late", r.site.Now())
 		noError(t, err)
 		storetest.PutSubscription(t, r.url, app.Scope(), "late", metering.Subscription{
-			ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(r.site.now()),
+			ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(r.site.Now()),
 		})
-		return pathOf([]string{"o", r.org.Slug, "a", app.Slug, "wallets", w.ID.Format(ids.Wallet)})
+		return site.PathOf([]string{"o", r.org.Slug, "a", app.Slug, "wallets", w.ID.Format(ids.Wallet)})
 	}
 	inTest, inLive := owe(r.app), owe(live)
 	owner, support := r.join(t, tenancy.Owner), r.join(t, tenancy.Support)

@@ -17,7 +17,7 @@ func TestFailingJobs(t *testing.T) {
 	says(t, support.get(t, d.appPath("jobs")), http.StatusOK, "No failing jobs")
 	job := queue.Job{Kind: queue.JobCharge, Object: "ch_1"}
 	noError(t, d.Queue().Enqueue(t.Context(), job))
-	due, err := d.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{job.Kind}, Now: d.site.now(), Most: 10})
+	due, err := d.Queue().ClaimJobs(t.Context(), queue.ClaimInput{Kinds: []queue.JobKind{job.Kind}, Now: d.site.Now(), Most: 10})
 	noError(t, err)
 	noError(t, d.Queue().RetryJob(t.Context(), due.Jobs[0], "No such <b>charge</b>", queue.StoppedJob))
 

@@ -18,7 +18,7 @@ func TestRequestPages(t *testing.T) {
 	support, owner := d.join(t, tenancy.Support), d.join(t, tenancy.Owner)
 	d.deposit(t, hostileIdentity, 10)
 	record := func(r reports.Request) ids.ID {
-		r.ID, r.At, r.KeyID, r.TookMicros = ids.New(), d.site.now(), d.key.ID, 1_500
+		r.ID, r.At, r.KeyID, r.TookMicros = ids.New(), d.site.Now(), d.key.ID, 1_500
 		d.db.Stats().RecordRequest(d.app.Scope(), r)
 		return r.ID
 	}

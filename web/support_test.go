@@ -43,11 +43,11 @@ func newSupportHarness(t *testing.T) *supportHarness {
 	t.Cleanup(usage.Close)
 	d := &supportHarness{harness: newHarnessOn(t, Options{Store: db, Usage: usage}), usage: usage}
 	d.tenant = db.App(d.app.Scope())
-	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: d.app, Name: "Server", Preset: keys.Setup}, tenancy.AllPermissions(), d.site.now(), rand.Reader)
+	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: d.app, Name: "Server", Preset: keys.Setup}, tenancy.AllPermissions(), d.site.Now(), rand.Reader)
 	noError(t, err)
 	noError(t, d.tenant.CreateKey(t.Context(), key))
 	d.key = key
-	noError(t, d.tenant.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: d.site.now()}))
+	noError(t, d.tenant.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: d.site.Now()}))
 	d.newFeature(t, "messages", metering.Fixed, metering.DeduplicateNone)
 	d.newFeature(t, "quoted", metering.Callback, metering.DeduplicateNone)
 	d.newFeature(t, "daily", metering.Fixed, metering.DeduplicateDay)
@@ -67,7 +67,7 @@ func (d *supportHarness) newFeature(t *testing.T, key string, mode metering.Pric
 	t.Helper()
 	feature, err := d.tenant.CreateFeature(t.Context(), metering.Feature{
 		ID: ids.New(), Key: key, Name: key, Unit: "message", CreditKey: "tokens", Cost: 1_500_000_000, QuantityPerUnit: 1,
-		PricingMode: mode, Deduplication: deduplication, Revision: 1, CreatedAt: d.site.now(),
+		PricingMode: mode, Deduplication: deduplication, Revision: 1, CreatedAt: d.site.Now(),
 	})
 	noError(t, err)
 	return feature
@@ -77,7 +77,7 @@ func (d *supportHarness) deposit(t *testing.T, identity string, credits metering
 	t.Helper()
 	key := ids.New().String()
 	made, _, err := d.tenant.Deposit(t.Context(), store.Deposit{
-		ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: credits * metering.PerCredit, IdempotencyKey: &key, CreatedAt: d.site.now(),
+		ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: credits * metering.PerCredit, IdempotencyKey: &key, CreatedAt: d.site.Now(),
 	})
 	noError(t, err)
 	return made
@@ -162,7 +162,7 @@ func TestWalletPages(t *testing.T) {
 		feature, err := d.tenant.Feature(t.Context(), "messages")
 		noError(t, err)
 		storetest.PutSubscription(t, d.url, d.app.Scope(), "subscriber", metering.Subscription{
-			ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(d.site.now()),
+			ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(d.site.Now()),
 			Terms: metering.Terms{Limits: []metering.Limit{{FeatureID: feature.ID, FeatureKey: "messages", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock}}},
 		})
 		used := d.track(t, d.use("subscriber", "messages", 3))
@@ -232,7 +232,7 @@ func TestCheckPage(t *testing.T) {
 	d.deposit(t, "resting", 1)
 	for identity, status := range map[string]metering.SubscriptionStatus{"blocked": metering.StatusActive, "resting": metering.StatusPastDue} {
 		storetest.PutSubscription(t, d.url, d.app.Scope(), identity, metering.Subscription{
-			ID: ids.New(), Status: status, Period: metering.MonthOf(d.site.now()),
+			ID: ids.New(), Status: status, Period: metering.MonthOf(d.site.Now()),
 			Terms: metering.Terms{Limits: []metering.Limit{{
 				FeatureID: limited.ID, FeatureKey: "limited", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock,
 			}}},
@@ -354,7 +354,7 @@ func TestSupportLists(t *testing.T) {
 	d.deposit(t, hostileIdentity, 10)
 	d.track(t, d.use(hostileIdentity, "messages", 1))
 	d.track(t, d.use(hostileIdentity, "messages", 1_000))
-	today := time.UnixMilli(d.site.now()).UTC().Format(time.DateOnly)
+	today := time.UnixMilli(d.site.Now()).UTC().Format(time.DateOnly)
 
 	t.Run("events", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("events")), http.StatusOK, "messages", "1.5 tokens")
@@ -409,7 +409,7 @@ func TestSupportLists(t *testing.T) {
 	})
 	t.Run("requests, for developers and for support", func(t *testing.T) {
 		d.db.Stats().RecordRequest(d.app.Scope(), reports.Request{
-			ID: ids.New(), At: d.site.now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, Authenticated: true, KeyID: d.key.ID,
+			ID: ids.New(), At: d.site.Now(), Method: "POST", Route: "/v1/events", Status: 409, Code: fault.InsufficientBalance, TookMicros: 2_345, Authenticated: true, KeyID: d.key.ID,
 		})
 		developer := d.join(t, tenancy.Developer)
 		says(t, developer.get(t, d.appPath("requests")+"?show=failed"), http.StatusOK,

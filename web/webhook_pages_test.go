@@ -21,6 +21,7 @@ import (
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/vault"
+	"purser/web/site"
 )
 
 var (
@@ -70,7 +71,7 @@ func (h *hooksHarness) send(t *testing.T) {
 func (h *hooksHarness) deposit(t *testing.T, identity string) {
 	t.Helper()
 	_, _, err := h.db.App(h.app.Scope()).Deposit(t.Context(), store.Deposit{
-		ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: 5, IdempotencyKey: new(ids.New().String()), CreatedAt: h.site.now(),
+		ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: 5, IdempotencyKey: new(ids.New().String()), CreatedAt: h.site.Now(),
 	})
 	noError(t, err)
 }
@@ -254,9 +255,9 @@ func TestWebhookPages(t *testing.T) {
 	})
 	t.Run("a live endpoint's host is typed to delete it", func(t *testing.T) {
 		live := h.newApplication(t, h.org, "Live", true)
-		e := notify.Endpoint{ID: ids.New(), URL: "https://example.com/hooks", Status: notify.Enabled, Revision: 1, SealedSecret: []byte{1}, CreatedAt: h.site.now()}
+		e := notify.Endpoint{ID: ids.New(), URL: "https://example.com/hooks", Status: notify.Enabled, Revision: 1, SealedSecret: []byte{1}, CreatedAt: h.site.Now()}
 		noError(t, h.db.Notifications(live.Scope()).CreateEndpoint(t.Context(), e))
-		path := pathOf([]string{"o", h.org.Slug, "a", live.Slug, "webhooks", e.ID.Format(ids.WebhookEndpoint), "delete"})
+		path := site.PathOf([]string{"o", h.org.Slug, "a", live.Slug, "webhooks", e.ID.Format(ids.WebhookEndpoint), "delete"})
 		if got := b.post(t, path, url.Values{"confirm": {"example.org"}}); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("another name is answered with %d", got.status)
 		}

@@ -4,17 +4,17 @@ package main
 var accountMutants = []mutant{
 	{
 		name:    "strangers who guess lock an owner out",
-		changes: []change{once("web/login.go", "\t\tfrom = siteOf(req.bearer.address).String()\n", "\t\tfrom = \"anywhere\"\n")},
+		changes: []change{once("web/accounts/login.go", "\t\tfrom = site.AttemptNetwork(req.Bearer.Address).String()\n", "\t\tfrom = \"anywhere\"\n")},
 		pkg:     "./web", tests: "TestForeignGuessesNeverLockTheOwnerOut",
 	},
 	{
 		name:    "a known browser is known for every account",
-		changes: []change{once("web/device.go", "Row: user}", "Row: ids.ID{1}}")},
+		changes: []change{once("web/accounts/device.go", "Row: user}", "Row: ids.ID{1}}")},
 		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
 	},
 	{
 		name:    "codes are guessed from many networks",
-		changes: []change{once("web/login.go", "credential.CodeSubject(user.Format(ids.User), device)", "credential.CodeSubject(user.Format(ids.User), req.bearer.address)")},
+		changes: []change{once("web/accounts/login.go", "credential.CodeSubject(user.Format(ids.User), device)", "credential.CodeSubject(user.Format(ids.User), req.Bearer.Address)")},
 		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
 	},
 	{
@@ -34,17 +34,17 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "wrong codes of strangers block recovery codes",
-		changes: []change{once("web/login.go", "if credential.ParseRecoveryCode(code) != \"\" && !p.known {", "if false {")},
+		changes: []change{once("web/accounts/login.go", "if credential.ParseRecoveryCode(code) != \"\" && !p.known {", "if false {")},
 		pkg:     "./web", tests: "TestKnownBrowsersAreCountedToo",
 	},
 	{
 		name:    "a check that found the queue full is counted",
-		changes: []change{once("web/login.go", "\tleave, err := req.site.passwords.enter(req.context, p.known)\n", "\tif err := req.countAttempt(p); err != nil {\n\t\treturn false, false, err\n\t}\n\tleave, err := req.site.passwords.enter(req.context, p.known)\n")},
-		pkg:     "./web", tests: "TestAFullQueueCountsNoAttempt",
+		changes: []change{once("web/accounts/login.go", "\tleave, err := s.passwords.enter(req.Context, p.known)\n", "\tif err := s.countAttempt(req, p); err != nil {\n\t\treturn false, false, err\n\t}\n\tleave, err := s.passwords.enter(req.Context, p.known)\n")},
+		pkg:     "./web/accounts", tests: "TestAFullQueueCountsNoAttempt",
 	},
 	{
 		name:    "a temporary password opens everything",
-		changes: []change{once("web/guard.go", "\tif req.mustChange && !r.temporary &&", "\tif false &&")},
+		changes: []change{once("web/site/guard.go", "\tif req.MustChange && !r.temporary &&", "\tif false &&")},
 		pkg:     "./web", tests: "TestTemporaryPasswordOnlyOpensItsChange",
 	},
 	{
@@ -54,12 +54,12 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "members act without the factor that their organization requires",
-		changes: []change{once("web/guard.go", "\tif req.needsFactor(req.org) {\n", "\tif false {\n")},
+		changes: []change{once("web/site/guard.go", "\tif req.NeedsFactor(req.Org) {\n", "\tif false {\n")},
 		pkg:     "./web", tests: "TestOrganizationRequiresASecondFactor",
 	},
 	{
 		name:    "everyone creates organizations",
-		changes: []change{once("web/organizations.go", "\tif s.newOrganizations {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n")},
+		changes: []change{once("web/accounts/organizations.go", "\tif s.newOrganizations {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n")},
 		pkg:     "./web", tests: "TestNewOrganizationsAreTheOperatorsUnlessTurnedOn",
 	},
 	{

@@ -18,7 +18,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
-	"purser/web"
+	"purser/web/site"
 )
 
 // spareFiles is how many file descriptors are reserved for the database, the log and the
@@ -169,7 +169,7 @@ func (l *connections) networkOf(remote net.Addr) *netip.Prefix {
 				return nil
 			}
 		}
-		network = web.Network(address)
+		network = site.Network(address)
 	}
 	return &network
 }

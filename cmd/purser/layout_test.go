@@ -80,7 +80,7 @@ var knows = map[string][]string{
 	"store/internal/ledger": with(nouns, "store/internal/pg", "store/queue"),
 	// A change of identity touches what every area keeps of a wallet.
 	"store/internal/identities": with(nouns, "store/internal/ledger", "store/internal/pg", "store/payments", "store/queue", "store/verify"),
-	"store/internal/wire":   {"ids", "metering", "store/internal/pg"},
+	"store/internal/wire":       {"ids", "metering", "store/internal/pg"},
 
 	// How long a session may take, which test processes relax.
 	"store/internal/limits": {},
@@ -98,12 +98,21 @@ var knows = map[string][]string{
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
 	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports", "store/rollups"),
-	"web":   with(nouns, "api/openapi", "docs", "httpd", "mail", "notify/delivery", "payments/cashier", "static", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/..."),
 
+	// The pages, by what people do there, over what all of them share. They do not know
+	// each other.
+	"web":             {"api/openapi", "docs", "ids", "mail", "notify/delivery", "payments/cashier", "static", "store", "tenancy/vault", "views/...", "web/accounts", "web/catalog", "web/developers", "web/docs", "web/site", "web/support"},
+	"web/site":        with(nouns, "docs", "httpd", "mail", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/..."),
+	"web/accounts":    with(nouns, "mail", "store/people", "tenancy/vault", "views/...", "web/site"),
+	"web/catalog":     with(nouns, "store", "views/...", "web/site"),
+	"web/developers":  with(nouns, "docs", "mail", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports", "views/...", "web/site"),
+	"web/docs":        {"docs", "fault", "views/...", "web/site"},
+	"web/inbound":     {"fault", "payments/cashier"},
+	"web/support":     with(nouns, "store", "store/notifications", "store/payments", "store/queue", "store/reports", "store/rollups", "store/verify", "views/...", "web/site"),
 	"web/browsertest": {},
 
 	// The composition root knows everything but the rooms that only tests use.
-	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
 	// It measures the server from outside; the ids are to write rows in bulk.
@@ -133,19 +142,23 @@ var testsKnow = map[string][]string{
 	"payments/cashier": {"notify/delivery", "payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/notifications", "store/people", "store/reports", "store/verify"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
-	"web":              {"api", "jobs", "payments/sandbox/persist"}, // for the export; to send webhooks; to move an application's clock
+	// The pages are tested as a whole: api for the export; jobs to send webhooks; persist to move an application's clock.
+	"web": with(nouns, "api", "jobs", "payments/sandbox/persist", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups"),
+	// To open a database.
+	"web/accounts": {"store/storetest"},
+	"web/inbound":  {"ids", "store", "store/payments", "store/people", "store/storetest", "tenancy", "tenancy/vault"},
 }
 
 // owners lists the libraries that only some rooms may touch, tests included.
 var owners = map[string][]string{
-	"github.com/labstack/echo":     {"httpd", "api", "web", "cmd/purser"},
+	"github.com/labstack/echo":     {"httpd", "api", "web", "web/inbound", "web/site", "cmd/purser"},
 	"github.com/uptrace/bun":       {"store/internal/pg", "store/people"},
 	"github.com/jackc/pgx":         {"store/..."},
 	"github.com/stripe/stripe-go":  {"payments/stripe"},
-	"github.com/a-h/templ":         {"views/...", "web", "payments/sandbox/pages"},
+	"github.com/a-h/templ":         {"views/...", "web/accounts", "web/catalog", "web/site", "web/support", "payments/sandbox/pages"},
 	"github.com/yuin/goldmark":     {"docs"},
 	"github.com/alecthomas/chroma": {"docs"},
-	"github.com/alexedwards/scs":   {"web"},
+	"github.com/alexedwards/scs":   {"web/site"},
 	"github.com/chromedp":          {"web/browsertest"},
 	"github.com/wneessen/go-mail":  {"mail"},
 	"github.com/emersion":          {"mail/mailtest"},
@@ -156,6 +169,10 @@ var owners = map[string][]string{
 var borrowers = map[string][]string{
 	// What speaks a protocol is tested with the client that everybody uses.
 	"github.com/stripe/stripe-go": {"payments/sandbox"},
+	// To serve its own pages.
+	"github.com/labstack/echo": {"web/accounts"},
+	// To open a session as the site keeps one.
+	"github.com/alexedwards/scs": {"web"},
 	// What was generated is compared with what would be generated now.
 	"github.com/a-h/templ": {"cmd/purser"},
 	// To refuse a mail as a server does.
@@ -293,6 +310,34 @@ func TestNounsArePure(t *testing.T) {
 			for _, place := range clockReads(t, filepath.Join(room.Dir, file)) {
 				t.Errorf("%s reads the clock: take the time as an argument", place)
 			}
+		}
+	}
+}
+
+// maxLines is how much production code a package may have. More of it is several
+// packages.
+const maxLines = 6000
+
+// Views are exempt: markup is long, and each file of it is a page of its own.
+func TestPackagesAreSmallEnoughToRead(t *testing.T) {
+	t.Parallel()
+	for _, room := range readRooms(t) {
+		if below(room.name, "views") {
+			continue
+		}
+		lines := 0
+		for _, file := range room.GoFiles {
+			if strings.HasSuffix(file, "_templ.go") { // generated
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(room.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += strings.Count(string(text), "\n")
+		}
+		if lines > maxLines {
+			t.Errorf("%s has %d lines, more than %d: find the package in it", room.name, lines, maxLines)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"purser/store/payments"
 	"purser/tenancy"
 	"purser/tenancy/vault"
-	"purser/web"
+	"purser/web/inbound"
 )
 
 // paymentNode is the cashier and the sandbox of this node; the sandbox is the payment
@@ -84,7 +84,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 // authentication, apart from the API and the dashboard.
 func (p *paymentNode) mount(app *echo.Echo, server *api.Server) {
 	p.api, p.server = server, app
-	app.POST(web.WebhookPath, web.ReceiveWebhooks(p.cashier, server.NetworkOf, p.log))
+	app.POST(inbound.Path, inbound.Receive(p.cashier, server.NetworkOf, p.log))
 	if p.sandbox == nil {
 		return
 	}

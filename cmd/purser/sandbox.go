@@ -15,7 +15,7 @@ import (
 	"purser/payments/sandbox"
 	"purser/store/payments"
 	settingspage "purser/views/page/settings"
-	"purser/web"
+	"purser/web/developers"
 )
 
 // sandboxKeys is the purpose of the derived key for sandbox API keys.
@@ -66,8 +66,8 @@ func (p *paymentNode) sandboxAPI(app ids.ID) settingspage.SandboxAPI {
 }
 
 // sandboxControls operate the sandbox from the dashboard.
-func (p *paymentNode) sandboxControls() *web.SandboxControls {
-	return &web.SandboxControls{
+func (p *paymentNode) sandboxControls() *developers.SandboxControls {
+	return &developers.SandboxControls{
 		Advance: p.sandbox.Advance,
 		Refund: func(ctx context.Context, app ids.ID, checkoutID string) (int64, error) {
 			made, err := p.sandbox.Refund(ctx, app, checkoutID, nil)

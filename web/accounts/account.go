@@ -1,0 +1,179 @@
+package accounts
+
+import (
+	"encoding/base64"
+
+	"github.com/a-h/templ"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/mail"
+	"purser/store/people"
+	"purser/tenancy"
+	"purser/tenancy/credential"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
+	"purser/web/site"
+)
+
+func (s *Pages) account(req *site.Request) (site.Response, error) {
+	view, err := accountPage(req, component.Draft{Values: map[string]string{"name": req.User.Name}}, component.Draft{})
+	return site.Show(view), err
+}
+
+func accountPage(req *site.Request, rename, password component.Draft) (templ.Component, error) {
+	sessions, current, err := req.UserStore().Sessions(req.Context, req.Bearer.Token, req.Site.Now())
+	if err != nil {
+		return nil, err
+	}
+	factor, err := req.UserStore().Factor(req.Context)
+	if err != nil && !fault.Is(err, fault.PathNotFound) {
+		return nil, err
+	}
+	a := accountpage.Account{
+		Frame: req.Frame("Your account", ""), Rename: rename, Password: password,
+		HasFactor: err == nil, CodesLeft: factor.CodesLeft,
+	}
+	if a.Mail, err = mailChoices(req); err != nil {
+		return nil, err
+	}
+	for _, session := range sessions {
+		a.Sessions = append(a.Sessions, accountpage.OpenSession{
+			ID: session.ID.Format(ids.Session), Agent: session.Agent, Address: session.Address,
+			SeenAt: session.SeenAt, Since: session.CreatedAt, Current: session.ID == current,
+		})
+	}
+	return accountpage.AccountPage(a), nil
+}
+
+func (s *Pages) renameAccount(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	name, err := tenancy.ParseName(f.Text("name"))
+	if err := f.Check("name", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		view, err := accountPage(req, f.Draft("name"), component.Draft{})
+		return site.Invalid(view), err
+	}
+	if err := req.UserStore().Rename(req.Context, name); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done("/account", "Name saved.")
+}
+
+// passwordPage is the only page that a session with a temporary password may open.
+func (s *Pages) passwordPage(req *site.Request) (site.Response, error) {
+	return site.Show(passwordForm(req, component.Draft{})), nil
+}
+
+func passwordForm(req *site.Request, d component.Draft) templ.Component {
+	return accountpage.PasswordPage(accountpage.Password{Draft: d, Frame: req.Frame("Password", ""), Temporary: req.MustChange})
+}
+
+// changePassword requires the current password, so it needs no reauthentication.
+func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := f.Check("password", checkChoice(req, f.Raw("password"), req.User)); err != nil {
+		return site.Response{}, err
+	}
+	if f.OK() && f.Raw("password") == f.Raw("current") {
+		f.Fail("password", "This is your current password. Choose a different one.")
+	}
+	var account people.Account
+	if f.OK() {
+		var right bool
+		account, right, err = s.confirmPassword(req, f.Raw("current"))
+		if err != nil {
+			return site.Response{}, err
+		}
+		if !right {
+			f.Fail("current", "Wrong password.")
+		}
+	}
+	if !f.OK() && req.MustChange {
+		return site.Invalid(passwordForm(req, f.Draft())), nil
+	}
+	if !f.OK() {
+		view, err := accountPage(req, component.Draft{Values: map[string]string{"name": req.User.Name}}, f.Draft())
+		return site.Invalid(view), err
+	}
+	encoded, err := s.passwords.hash(req.Context, f.Raw("password"), true)
+	if err != nil {
+		return site.Response{}, err
+	}
+	mails, err := req.SecurityNotice(mail.PasswordLetter(req.Where()))
+	if err != nil {
+		return site.Response{}, err
+	}
+	// Before the session token is renewed: a session ended by a reset must stay ended.
+	if err := req.UserStore().ChangePassword(req.Context, account.Encoded, encoded, req.Bearer.Token, req.Actor(), mails...); err != nil {
+		return site.Response{}, err
+	}
+	if err := req.RenewSession(); err != nil {
+		return site.Response{}, err
+	}
+	req.MarkReauthenticated()
+	req.LogAccount("password changed", req.User.ID)
+	if req.MustChange {
+		return req.Done("/o", "Password changed.")
+	}
+	return req.Done("/account", "Password changed. You are signed out everywhere else.")
+}
+
+func (s *Pages) endSession(req *site.Request) (site.Response, error) {
+	id, err := req.ID("session", ids.Session)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := req.UserStore().EndSession(req.Context, id); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done("/account", "Session ended.")
+}
+
+func (s *Pages) endOtherSessions(req *site.Request) (site.Response, error) {
+	if err := req.UserStore().EndOtherSessions(req.Context, req.Bearer.Token); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done("/account", "All other sessions ended.")
+}
+
+// factorSetup shows a seed and seals it into the form.
+func factorSetup(req *site.Request, d component.Draft, seed credential.Seed, next string) (templ.Component, error) {
+	sealed, err := req.Site.Vault.Seal(seedPlace(req.User.ID), seed)
+	if err != nil {
+		return nil, err
+	}
+	address := seed.Address("Purser", req.User.Email)
+	picture, err := drawQR(address)
+	if err != nil {
+		return nil, err
+	}
+	setup := accountpage.FactorSetup{
+		Draft: d, Frame: req.Frame("Authenticator", ""), Seed: seed.Text(), Address: address, Picture: picture,
+		Sealed: base64.StdEncoding.EncodeToString(sealed), Next: next,
+	}
+	for _, org := range req.Orgs {
+		if req.NeedsFactor(org) {
+			setup.RequiredBy = append(setup.RequiredBy, org.Name)
+		}
+	}
+	return accountpage.FactorSetupPage(setup), nil
+}
+
+// welcome redirects signed-in users to their organizations and shows others the start
+// page.
+func (s *Pages) welcome(req *site.Request) (site.Response, error) {
+	if req.IsSignedIn() {
+		return site.Redirect("/o"), nil
+	}
+	setUp, err := s.isSetUp(req.Context)
+	return site.Show(accountpage.Welcome(accountpage.Start{Server: s.Server, NotSetUp: !setUp})), err
+}

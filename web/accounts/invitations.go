@@ -1,0 +1,186 @@
+package accounts
+
+import (
+	"crypto/rand"
+	"net/url"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/mail"
+	"purser/store/people"
+	"purser/tenancy"
+	"purser/tenancy/credential"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
+	orgpage "purser/views/page/org"
+	"purser/web/site"
+)
+
+// invitationTTL is how long an invitation link is valid.
+const invitationTTL = 7 * 24 * time.Hour
+
+func (s *Pages) invitePage(req *site.Request) (site.Response, error) {
+	return site.Show(orgpage.InvitePage(inviteForm(req, accessForm(req, component.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
+}
+
+func inviteForm(req *site.Request, access orgpage.AccessForm) orgpage.Invite {
+	return orgpage.Invite{AccessForm: access, Frame: req.Frame("Invite", "members"), Action: req.OrgPath("members", "invite"), Back: req.OrgPath("members"), ByMail: req.Site.Mail != nil}
+}
+
+// invite creates a link, mails it if there is an address, and shows it once: only its
+// hash is stored.
+func (s *Pages) invite(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	note, err := tenancy.ParseName(f.Text("note"))
+	if err := f.Check("note", err); err != nil {
+		return site.Response{}, err
+	}
+	given, err := readAccess(f)
+	if err != nil {
+		return site.Response{}, err
+	}
+	email := ""
+	if s.Mail != nil && f.Text("email") != "" {
+		email, err = tenancy.ParseEmail(f.Text("email"))
+		if err := f.Check("email", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if f.OK() {
+		if err := f.Check("role", req.Member.CheckInvite(given)); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("note", "email"), given)))), nil
+	}
+	link, err := credential.NewLink(rand.Reader)
+	if err != nil {
+		return site.Response{}, err
+	}
+	i := people.Invitation{
+		ID: ids.New(), OrgID: req.Org.ID, Note: note, Email: email, Access: given, InvitedBy: req.User.ID,
+		CreatedAt: s.Now(), ExpiresAt: s.Now() + invitationTTL.Milliseconds(),
+	}
+	address := s.Server.Address + invitationPath(link)
+	var mails []people.Mail
+	if email != "" {
+		letter := mail.InvitationLetter(req.Org.Name, req.User.Name, orgpage.RoleName(given.Role), address, i.ExpiresAt)
+		if mails, err = req.SealMails(mail.Invitation, letter, i.ExpiresAt, email); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if err := f.Check("email", req.Organization().Invite(req.Context, i, link.Hash(), mails...)); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("note", "email"), given)))), nil
+	}
+	return site.Show(orgpage.InvitationMadePage(orgpage.InvitationMade{
+		Frame: req.Frame("Invitation", "members"), Note: note, Email: email, ExpiresAt: i.ExpiresAt,
+		Link: address, Done: req.OrgPath("members"),
+	})), nil
+}
+
+func (s *Pages) withdrawInvitation(req *site.Request) (site.Response, error) {
+	id, err := req.ID("invitation", ids.Invitation)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := req.Organization().WithdrawInvitation(req.Context, id, s.Now()); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.OrgPath("members"), "Invitation revoked.")
+}
+
+func invitationPath(link credential.Token) string {
+	return site.PathOf([]string{"invite", string(link)})
+}
+
+func (s *Pages) invitedPage(req *site.Request) (site.Response, error) {
+	invited, _, err := loadInvited(req, component.Draft{})
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(accountpage.InvitedPage(invited)), nil
+}
+
+// loadInvited is the page of the link in the path, if it can still be accepted.
+func loadInvited(req *site.Request, d component.Draft) (invited accountpage.Invited, link credential.Token, err error) {
+	text, err := req.Param("token")
+	if err != nil {
+		return invited, "", err
+	}
+	link = credential.Token(text)
+	i, org, err := req.Site.Store.Auth().Invitation(req.Context, link.Hash(), req.Site.Now())
+	if err != nil {
+		return invited, "", err
+	}
+	path := invitationPath(link)
+	return accountpage.Invited{
+		Draft: prefilled(d, i.Email), ByMail: req.Site.Mail != nil, Action: path, Organization: org.Name, Role: orgpage.RoleName(i.Role), SignedInAs: req.User.Email,
+		LoginHref: "/login?" + url.Values{"next": {path}}.Encode(),
+	}, link, nil
+}
+
+// prefilled is an empty form with the address that the invitation was mailed to.
+func prefilled(d component.Draft, email string) component.Draft {
+	if d.Values == nil {
+		d.Values = map[string]string{"email": email}
+	}
+	return d
+}
+
+// accept adds the signed-in user, or a new account, as a member.
+func (s *Pages) accept(req *site.Request) (site.Response, error) {
+	invited, link, err := loadInvited(req, component.Draft{})
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	joining := people.Acceptance{User: req.User}
+	if !req.IsSignedIn() {
+		if joining.User, err = newUser(req, f, invited.Organization); err != nil {
+			return site.Response{}, err
+		}
+		if f.OK() {
+			if joining.Encoded, err = s.passwords.hash(req.Context, f.Raw("password"), false); err != nil {
+				return site.Response{}, err
+			}
+		}
+	}
+	joining.By = actorFor(req, joining.User)
+	var i people.Invitation
+	if f.OK() {
+		i, err = s.Store.Auth().AcceptInvitation(req.Context, link.Hash(), joining)
+		field := ""
+		if !req.IsSignedIn() && fault.Is(err, fault.AlreadyExists) {
+			field = "email"
+		}
+		if err := f.Check(field, err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		invited.Draft = f.Draft("name", "email")
+		return site.Invalid(accountpage.InvitedPage(invited)), nil
+	}
+	if !req.IsSignedIn() {
+		if err := signInOnDevice(req, joining.User.ID); err != nil {
+			return site.Response{}, err
+		}
+		req.LogAccount("account created", joining.User.ID, "by", "invitation")
+	}
+	org, err := s.Store.Org(i.OrgID).Organization(req.Context)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(site.PathOf([]string{"o", org.Slug}), "You joined "+org.Name+".")
+}

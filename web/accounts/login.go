@@ -1,0 +1,267 @@
+package accounts
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/mail"
+	"purser/store/people"
+	"purser/tenancy"
+	"purser/tenancy/credential"
+	"purser/views/component"
+	accountpage "purser/views/page/account"
+	"purser/web/site"
+)
+
+// codeTimeout is how long the second step may take after the password.
+const codeTimeout = 10 * time.Minute
+
+// loginFailed is the one message for every failed sign-in, so that it does not reveal
+// who has an account.
+const loginFailed = "Wrong email or password."
+
+func (s *Pages) loginPage(req *site.Request) (site.Response, error) {
+	if req.IsSignedIn() {
+		return site.Redirect("/o"), nil
+	}
+	setUp, err := s.isSetUp(req.Context)
+	return site.Show(accountpage.LoginPage(accountpage.Login{Next: site.LocalPath(req.Query("next")), SignedOut: req.Query("left") != "", WasReset: req.Query("reset") != "", NotSetUp: !setUp})), err
+}
+
+func (s *Pages) login(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	next := site.LocalPath(f.Raw("next"))
+	account, right, err := s.checkPassword(req, f.Text("email"), f.Raw("password"))
+	if err != nil {
+		return site.Response{}, err
+	}
+	if !right {
+		f.Fail("", loginFailed)
+		return site.Invalid(accountpage.LoginPage(accountpage.Login{Draft: f.Draft("email"), Next: next})), nil
+	}
+	if account.HasFactor {
+		return requireCode(req, account.UserID, next)
+	}
+	return finishLogin(req, account.UserID, "password", next)
+}
+
+// checkPassword counts the attempt, then compares. An email without an account costs the
+// same reads and the same hash as one with.
+func (s *Pages) checkPassword(req *site.Request, typed, password string) (account people.Account, right bool, err error) {
+	email, err := tenancy.ParseEmail(typed)
+	if err != nil {
+		email = strings.ToLower(typed) // no account has it, but the attempt is counted
+	}
+	account, err = req.Site.Store.Auth().Account(req.Context, email)
+	if err != nil && !fault.Is(err, fault.PathNotFound) {
+		return account, false, err
+	}
+	from := deviceOf(req, account.UserID)
+	p := proof{step: "password", user: account.UserID, known: from != ""}
+	if !p.known {
+		from = site.AttemptNetwork(req.Bearer.Address).String()
+		p.address = credential.AddressSubject(email, account.ChangedAt, req.Site.Now())
+	}
+	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
+	right, err = s.provePassword(req, p, &account, password)
+	return account, right, err
+}
+
+// confirmPassword checks the signed-in user's password. Attempts are counted per
+// session: others cannot use them up, and a stolen session is limited.
+func (s *Pages) confirmPassword(req *site.Request, password string) (account people.Account, right bool, err error) {
+	account, err = req.Site.Store.Auth().Account(req.Context, req.User.Email)
+	if err != nil {
+		return account, false, err
+	}
+	right, err = s.provePassword(req, sessionProof(req, "password"), &account, password)
+	return account, right, err
+}
+
+// sessionProof is an attempt within the session. Each step has its own count: the right
+// password must not clear wrong codes.
+func sessionProof(req *site.Request, step string) proof {
+	return proof{step: "session " + step, user: req.User.ID, known: true, subject: credential.SessionSubject(req.Bearer.Token, step)}
+}
+
+// checkCounted enters the queue of password checks, counts the attempt and compares. An
+// attempt refused by a full queue is not counted for the account: nothing was checked.
+func (s *Pages) checkCounted(req *site.Request, p proof, password, encoded string) (right, outdated bool, err error) {
+	if err := s.attemptFromNetwork(req, p); err != nil {
+		return false, false, err
+	}
+	leave, err := s.passwords.enter(req.Context, p.known)
+	if err != nil {
+		return false, false, err
+	}
+	defer leave()
+	if err := s.countAttempt(req, p); err != nil {
+		return false, false, err
+	}
+	return credential.Check(password, encoded)
+}
+
+// provePassword counts the attempt and compares. An expired temporary password counts as
+// wrong. An outdated hash is replaced, in account too.
+func (s *Pages) provePassword(req *site.Request, p proof, account *people.Account, password string) (right bool, err error) {
+	if account.UserID.IsZero() {
+		account.Encoded = credential.Dummy
+	}
+	right, outdated, err := s.checkCounted(req, p, password, account.Encoded)
+	switch {
+	case err != nil:
+		return false, err
+	case !right || account.UserID.IsZero():
+		s.logRefusal(req, p, "wrong password")
+		return false, nil
+	case account.Expired(req.Site.Now()):
+		s.logRefusal(req, p, "temporary password expired")
+		return false, nil
+	}
+	if outdated {
+		encoded, err := s.passwords.hash(req.Context, password, p.known)
+		if err != nil {
+			return false, err
+		}
+		if err := req.Site.Store.User(account.UserID).RehashPassword(req.Context, account.Encoded, encoded); err != nil {
+			return false, err
+		}
+		account.Encoded = encoded
+	}
+	return true, clearAttempts(req, p)
+}
+
+// finishLogin signs in and redirects.
+func finishLogin(req *site.Request, user ids.ID, factors, next string) (site.Response, error) {
+	if err := noticeSignIn(req, user); err != nil {
+		return site.Response{}, err
+	}
+	if err := signInOnDevice(req, user); err != nil {
+		return site.Response{}, err
+	}
+	req.LogAccount("signed in", user, "factors", factors)
+	if next == "/" {
+		next = "/o"
+	}
+	return site.Redirect(next), nil
+}
+
+// requireCode asks for the second factor.
+func requireCode(req *site.Request, user ids.ID, next string) (site.Response, error) {
+	if err := req.AwaitCode(user); err != nil {
+		return site.Response{}, err
+	}
+	return site.Redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
+}
+
+func (s *Pages) codePage(req *site.Request) (site.Response, error) {
+	if _, waiting := req.AwaitingCode(codeTimeout); !waiting {
+		return site.Redirect("/login"), nil
+	}
+	return site.Show(accountpage.SecondStepPage(accountpage.SecondStep{Next: site.LocalPath(req.Query("next"))})), nil
+}
+
+func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	user, waiting := req.AwaitingCode(codeTimeout)
+	if !waiting {
+		return site.Redirect("/login"), nil
+	}
+	next := site.LocalPath(f.Raw("next"))
+	device := deviceOf(req, user)
+	code := f.Text("code")
+	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}
+	if credential.ParseRecoveryCode(code) != "" && !p.known {
+		p.subject = credential.RecoverySubject(user.Format(ids.User), site.AttemptNetwork(req.Bearer.Address).String())
+	}
+	right, err := s.checkCode(req, p, code)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if !right {
+		f.Fail("code", wrongCode)
+		return site.Invalid(accountpage.SecondStepPage(accountpage.SecondStep{Draft: f.Draft(), Next: next})), nil
+	}
+	return finishLogin(req, user, "password and code", next)
+}
+
+// confirmPage is the password confirmation.
+func (s *Pages) confirmPage(req *site.Request) (site.Response, error) {
+	view, err := confirmForm(req, component.Draft{}, site.LocalPath(req.Query("next")))
+	return site.Show(view), err
+}
+
+func confirmForm(req *site.Request, d component.Draft, next string) (templ.Component, error) {
+	_, err := req.UserStore().Factor(req.Context)
+	if err != nil && !fault.Is(err, fault.PathNotFound) {
+		return nil, err
+	}
+	return accountpage.AgainPage(accountpage.Again{Draft: d, Frame: req.Frame("Confirm", ""), Next: next, NeedsCode: err == nil}), nil
+}
+
+func (s *Pages) confirm(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	next := site.LocalPath(f.Raw("next"))
+	account, right, err := s.confirmPassword(req, f.Raw("password"))
+	if err != nil {
+		return site.Response{}, err
+	}
+	if !right {
+		f.Fail("password", "Wrong password.")
+	} else if account.HasFactor {
+		if right, err = s.checkCode(req, sessionProof(req, "code"), f.Text("code")); err != nil {
+			return site.Response{}, err
+		}
+		if !right {
+			f.Fail("code", wrongCode)
+		}
+	}
+	if !f.OK() {
+		view, err := confirmForm(req, f.Draft(), next)
+		return site.Invalid(view), err
+	}
+	if err := req.RenewSession(); err != nil {
+		return site.Response{}, err
+	}
+	req.MarkReauthenticated()
+	if next == "/" {
+		next = "/o"
+	}
+	return site.Redirect(next), nil
+}
+
+func (s *Pages) logout(req *site.Request) (site.Response, error) {
+	req.LogAccount("signed out", req.User.ID)
+	if err := req.SignOut(); err != nil {
+		return site.Response{}, err
+	}
+	return site.Redirect("/login?left=1"), nil
+}
+
+// noticeSignIn makes the notice of a sign-in from a browser that the account has not used
+// before. It is written together with the session.
+func noticeSignIn(req *site.Request, user ids.ID) error {
+	if req.Site.Mail == nil || deviceOf(req, user) != "" {
+		return nil
+	}
+	profile, err := req.Site.Store.User(user).Profile(req.Context)
+	if err != nil {
+		return err
+	}
+	req.Bearer.Mails, err = req.SealMails(mail.Security, mail.SignInLetter(req.Where()), 0, profile.Email)
+	return err
+}

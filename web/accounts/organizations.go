@@ -1,0 +1,159 @@
+package accounts
+
+import (
+	"slices"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+	"purser/views/component"
+	orgpage "purser/views/page/org"
+	"purser/web/site"
+)
+
+func (s *Pages) organizations(req *site.Request) (site.Response, error) {
+	return site.Show(orgpage.OrganizationsPage(orgpage.Organizations{Frame: req.Frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
+}
+
+// mayCreateOrganizations refuses on a server where only the operator creates
+// organizations.
+func (s *Pages) mayCreateOrganizations(req *site.Request) error {
+	if s.newOrganizations {
+		return nil
+	}
+	req.LogAccount("access refused", req.User.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
+	return fault.Newf(fault.PermissionDenied, "Only the operator of this server can create organizations.")
+}
+
+func (s *Pages) newOrganizationPage(req *site.Request) (site.Response, error) {
+	if err := s.mayCreateOrganizations(req); err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Frame: req.Frame("New organization", "")})), nil
+}
+
+func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
+	if err := s.mayCreateOrganizations(req); err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	org, err := tenancy.NewOrganization(ids.New(), f.Text("name"), s.Now())
+	if err := f.Check("name", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		return site.Invalid(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: f.Draft("name"), Frame: req.Frame("New organization", "")})), nil
+	}
+	if org, err = req.UserStore().CreateOrganization(req.Context, org, req.Actor()); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(site.PathOf([]string{"o", org.Slug}), "Organization created.")
+}
+
+func (s *Pages) organizationPage(req *site.Request) (site.Response, error) {
+	o := orgpage.Organization{Frame: req.Frame(req.Org.Name, "applications"), SuggestFactor: ownsLiveWithoutFactor(req)}
+	if req.May(tenancy.AppsWrite) {
+		o.NewHref = req.OrgPath("a", "new")
+	}
+	for _, app := range req.Apps {
+		card := orgpage.ApplicationCard{Application: req.Place(app)}
+		if req.May(tenancy.WalletsRead) {
+			tenant := s.Store.App(app.Scope())
+			day, err := s.Store.Reports(app.Scope()).DayStats(req.Context, s.Now())
+			if err != nil {
+				return site.Response{}, err
+			}
+			if card.Ahead, err = tenant.ClockOffset(req.Context); err != nil {
+				return site.Response{}, err
+			}
+			card.Uses, card.Denials, card.SyncErrors = component.CountText(uint64(day.Uses)), component.CountText(uint64(day.Denials)), component.CountText(uint64(day.SyncErrors))
+		}
+		o.Cards = append(o.Cards, card)
+	}
+	return site.Show(orgpage.OrganizationPage(o)), nil
+}
+
+func (s *Pages) newApplicationPage(req *site.Request) (site.Response, error) {
+	return site.Show(orgpage.ApplicationNewPage(orgpage.ApplicationNew{Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new")})), nil
+}
+
+func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	mode := f.Text("mode")
+	if mode != "live" && mode != "development" {
+		f.Fail("mode", "Select an environment.")
+	}
+	app, err := tenancy.NewApplication(ids.New(), req.Org, f.Text("name"), mode == "live", s.Now())
+	if err := f.Check("name", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		return site.Invalid(orgpage.ApplicationNewPage(orgpage.ApplicationNew{
+			Draft: f.Draft("name", "mode"), Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new"),
+		})), nil
+	}
+	if app, err = req.Organization().CreateApplication(req.Context, app); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.OrgPath("a", app.Slug, "quickstart"), "Application created.")
+}
+
+func (s *Pages) organizationSettingsPage(req *site.Request) (site.Response, error) {
+	return site.Show(orgpage.OrganizationSettingsPage(organizationSettings(req, component.Draft{Values: map[string]string{"name": req.Org.Name}}))), nil
+}
+
+func organizationSettings(req *site.Request, d component.Draft) orgpage.OrganizationSettings {
+	return orgpage.OrganizationSettings{
+		Draft: d, Frame: req.Frame("Settings", "organization"), Action: req.OrgPath("settings"), Slug: req.Org.Slug, ID: req.Org.ID.Format(ids.Organization),
+		FactorAction: req.OrgPath("settings", "second-factor"), RequiresFactor: req.Org.RequiresFactor, RequiredHere: req.Site.RequireFactor, HasFactor: req.HasFactor,
+	}
+}
+
+// ownsLiveWithoutFactor reports an owner of a live application without an authenticator.
+func ownsLiveWithoutFactor(req *site.Request) bool {
+	return !req.HasFactor && req.Member.Role == tenancy.Owner && slices.ContainsFunc(req.Apps, func(a tenancy.Application) bool { return a.Live })
+}
+
+// setFactorRequirement turns the requirement on or off. Only a member with an
+// authenticator may turn it on, so that at least one member can turn it off.
+func (s *Pages) setFactorRequirement(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	required := f.Text("required") == "yes"
+	if required && !req.HasFactor {
+		return req.RedirectVia("/account/factor"), nil
+	}
+	if err := req.Organization().RequireFactor(req.Context, required); err != nil {
+		return site.Response{}, err
+	}
+	if required {
+		return req.Done(req.OrgPath("settings"), "Two-factor is now required for members.")
+	}
+	return req.Done(req.OrgPath("settings"), "Two-factor is now optional for members.")
+}
+
+func (s *Pages) renameOrganization(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	renamed, err := req.Org.Rename(f.Text("name"))
+	if err := f.Check("name", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		return site.Invalid(orgpage.OrganizationSettingsPage(organizationSettings(req, f.Draft("name")))), nil
+	}
+	if err := req.Organization().Rename(req.Context, renamed.Name); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.OrgPath("settings"), "Name saved.")
+}

@@ -1,0 +1,186 @@
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/store/people"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/tenancy/credential"
+	"purser/views/page"
+	accountpage "purser/views/page/account"
+	"purser/web/site"
+)
+
+// OfferSetup creates a link for creating the first account, or returns "" once there is
+// one. Only its hash is stored: each start creates another link, and all are valid until
+// one is used.
+func (s *Pages) OfferSetup(ctx context.Context) (address string, err error) {
+	link, err := credential.NewLink(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	offered, err := s.Store.Auth().OfferSetup(ctx, link.Hash(), s.Now())
+	if err != nil || !offered {
+		return "", err
+	}
+	return fmt.Sprintf("%s/setup/%s", s.Server.Address, link), nil
+}
+
+// setupLink is the link of the path, if it is valid.
+func setupLink(req *site.Request) (link credential.Token, err error) {
+	text, err := req.Param("token")
+	if err != nil {
+		return "", err
+	}
+	link = credential.Token(text)
+	open, err := req.Site.Store.Auth().SetupIsOpen(req.Context, link.Hash())
+	if err != nil {
+		return "", err
+	}
+	if !open {
+		return "", errSetupClosed
+	}
+	return link, nil
+}
+
+// errSetupClosed is an invalid or used setup link.
+var errSetupClosed = fault.New(fault.PathNotFound)
+
+// setupClosed explains why a link is invalid. Every link gets the same page: a guessed
+// one learns no more than the sign-in page shows.
+func (s *Pages) setupClosed(req *site.Request) (site.Response, error) {
+	setUp, err := s.isSetUp(req.Context)
+	if err != nil {
+		return site.Response{}, err
+	}
+	failure := page.Failure{
+		Status: http.StatusNotFound, Title: "Invalid setup link", RequestID: req.RequestID(),
+		Advice: "Copy the full link from the terminal where Purser started. Restart the server to print a new one.",
+	}
+	if setUp {
+		failure.Title = "Purser is already set up"
+		failure.Advice = "Setup links work once. Sign in, or ask an owner for an invitation."
+		failure.Lead, failure.Href = "Sign in", "/login"
+	}
+	return site.ShowStatus(failure.Status, page.Error(failure)), nil
+}
+
+// isSetUp reports whether there is an account. True is cached: anonymous pages call it.
+func (s *Pages) isSetUp(ctx context.Context) (bool, error) {
+	if s.setUp.Load() {
+		return true, nil
+	}
+	setUp, err := s.Store.Auth().IsSetUp(ctx)
+	if setUp {
+		s.setUp.Store(true)
+	}
+	return setUp, err
+}
+
+func (s *Pages) setupPage(req *site.Request) (site.Response, error) {
+	link, err := setupLink(req)
+	if errors.Is(err, errSetupClosed) {
+		return s.setupClosed(req)
+	}
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(accountpage.SetupPage(accountpage.Setup{Action: setupPath(link), ByMail: s.Mail != nil})), nil
+}
+
+func setupPath(link credential.Token) string { return site.PathOf([]string{"setup", string(link)}) }
+
+func (s *Pages) setup(req *site.Request) (site.Response, error) {
+	link, err := setupLink(req)
+	if errors.Is(err, errSetupClosed) {
+		return s.setupClosed(req)
+	}
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	bootstrap, err := s.readBootstrap(f, req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		return site.Invalid(accountpage.SetupPage(accountpage.Setup{Draft: f.Draft("name", "email", "organization", "application"), Action: setupPath(link), ByMail: s.Mail != nil})), nil
+	}
+	if bootstrap.Encoded, err = s.passwords.hash(req.Context, f.Raw("password"), false); err != nil {
+		return site.Response{}, err
+	}
+	bootstrap, err = s.Store.Auth().CreateFirstAccount(req.Context, link.Hash(), bootstrap)
+	if fault.Is(err, fault.PathNotFound) {
+		return s.setupClosed(req) // another request used the link first
+	}
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := signInOnDevice(req, bootstrap.User.ID); err != nil {
+		return site.Response{}, err
+	}
+	req.LogAccount("account created", bootstrap.User.ID, "by", "setup link")
+	return req.Done(site.PathOf([]string{"o", bootstrap.Org.Slug, "a", bootstrap.App.Slug, "quickstart"}), "Welcome. Your organization and first application are ready.")
+}
+
+// readBootstrap parses the form.
+func (s *Pages) readBootstrap(f *site.Form, req *site.Request) (found people.Bootstrap, err error) {
+	now := s.Now()
+	found.User, err = newUser(req, f, f.Text("organization"), f.Text("application"))
+	if err != nil {
+		return found, err
+	}
+	found.Org, err = tenancy.NewOrganization(ids.New(), f.Text("organization"), now)
+	if err := f.Check("organization", err); err != nil {
+		return found, err
+	}
+	found.App, err = tenancy.NewApplication(ids.New(), found.Org, f.Text("application"), false, now)
+	if err := f.Check("application", err); err != nil {
+		return found, err
+	}
+	found.By = actorFor(req, found.User)
+	return found, nil
+}
+
+// newUser reads the fields of a new account. The password must not contain the given
+// names.
+func newUser(req *site.Request, f *site.Form, names ...string) (u tenancy.User, err error) {
+	u = tenancy.User{ID: ids.New(), CreatedAt: req.Site.Now()}
+	u.Name, err = tenancy.ParseName(f.Text("name"))
+	if err := f.Check("name", err); err != nil {
+		return u, err
+	}
+	u.Email, err = tenancy.ParseEmail(f.Text("email"))
+	if err := f.Check("email", err); err != nil {
+		return u, err
+	}
+	err = checkChoice(req, f.Raw("password"), u, names...)
+	return u, f.Check("password", err)
+}
+
+// actorFor is the audit actor of a request that creates its own account.
+func actorFor(req *site.Request, u tenancy.User) audit.Actor {
+	by := req.Actor()
+	by.UserID, by.Name = u.ID, u.Email
+	return by
+}
+
+// checkChoice refuses a password that can be guessed from the user, their organizations
+// or this server.
+func checkChoice(req *site.Request, password string, u tenancy.User, names ...string) error {
+	names = append(names, u.Email, u.Name, req.Site.Server.Address)
+	for _, org := range req.Orgs {
+		names = append(names, org.Name)
+	}
+	return credential.CheckChoice(password, names...)
+}

@@ -1,0 +1,251 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+	catalogpage "purser/views/page/catalog"
+	"purser/web/site"
+)
+
+func (s *Pages) features(req *site.Request) (site.Response, error) {
+	part, err := req.Before(ids.Feature)
+	if err != nil {
+		return site.Response{}, err
+	}
+	list, more, err := req.Tenant().Features(req.Context, part)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(catalogpage.Features(catalogpage.FeatureList{
+		Frame: req.Frame("Features", "features"), Base: req.AppPath("features"), Features: list, MayEdit: req.May(tenancy.FeaturesWrite), Copy: copyPath(req),
+		Pages: site.Pages(req.AppPath("features"), ids.Feature, part, list, more, func(f metering.Feature) ids.ID { return f.ID }),
+	})), nil
+}
+
+func (s *Pages) newFeature(req *site.Request) (site.Response, error) {
+	view, err := featureForm(req, catalogpage.FeatureForm{New: true, Values: catalogpage.FeatureValues{
+		QuantityPerUnit: "1", PricingMode: string(metering.Fixed), Deduplication: string(metering.DeduplicateNone),
+	}})
+	return site.Show(view), err
+}
+
+func (s *Pages) createFeature(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	feature := metering.Feature{
+		ID:              ids.New(),
+		Key:             f.CatalogKey("key"),
+		Name:            f.CatalogName("name"),
+		Unit:            f.CatalogUnit("unit"),
+		PricingMode:     fields{f}.pricingMode("pricing_mode"),
+		Cost:            f.Credits("cost"),
+		CreditKey:       fields{f}.creditKey("credit"),
+		QuantityPerUnit: fields{f}.quantity("quantity"),
+		Deduplication:   fields{f}.deduplication("deduplication"),
+		CreatedAt:       req.Site.Now(),
+	}
+	if f.OK() {
+		feature, err := metering.NewFeature(feature)
+		if err == nil {
+			_, err = req.Tenant().CreateFeature(req.Context, feature)
+		}
+		if err := checkFeature(f, "key", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		view, err := featureForm(req, catalogpage.FeatureForm{New: true, Values: typedFeature(f), Answered: component.Answered{Problems: f.Problems}})
+		return site.Invalid(view), err
+	}
+	return req.Done(req.AppPath("features"), "Feature "+feature.Key+" created.")
+}
+
+func (s *Pages) editFeature(req *site.Request) (site.Response, error) {
+	stored, err := pathFeature(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: featureValues(stored)})
+	return site.Show(view), err
+}
+
+func (s *Pages) updateFeature(req *site.Request) (site.Response, error) {
+	stored, err := pathFeature(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	revision, err := f.Revision()
+	if err != nil {
+		return site.Response{}, err
+	}
+	patch := metering.FeaturePatch{
+		ExpectedRevision: &revision,
+		Name:             f.Edited("name", stored.Name, f.CatalogName),
+		Unit:             f.Edited("unit", stored.Unit, f.CatalogUnit),
+		PricingMode:      site.Changed(f, "pricing_mode", fields{f}.pricingMode),
+		Cost:             site.Changed(f, "cost", f.Credits),
+		CreditKey:        site.Changed(f, "credit", fields{f}.creditKey),
+		QuantityPerUnit:  site.Changed(f, "quantity", fields{f}.quantity),
+		Deduplication:    site.Changed(f, "deduplication", fields{f}.deduplication),
+	}
+	if f.OK() {
+		_, err := req.Tenant().UpdateFeature(req.Context, stored.Key, patch, req.Site.Now())
+		if fault.Is(err, fault.RevisionConflict) {
+			return featureConflict(req, f)
+		}
+		if err := checkFeature(f, "", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		// Read again: the feature may have been locked after the first read.
+		if stored, err = pathFeature(req); err != nil {
+			return site.Response{}, err
+		}
+		view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: typedFeature(f), Answered: component.Answered{Problems: f.Problems}})
+		return site.Invalid(view), err
+	}
+	return req.Done(req.AppPath("features"), "Feature "+stored.Key+" saved.")
+}
+
+// checkFeature adds the store's refusal to the form. A deleted credit is a validation
+// error, not a 404.
+func checkFeature(f *site.Form, field string, err error) error {
+	switch {
+	case fault.Is(err, fault.CreditNotFound):
+		f.Fail("credit", "This credit no longer exists. Select another one.")
+		return nil
+	case fault.Is(err, fault.DeduplicationLocked):
+		return f.Check("deduplication", err)
+	case fault.Is(err, fault.PricingLocked), fault.Is(err, fault.CallbackMultiplier):
+		return f.Check("pricing_mode", err)
+	}
+	return f.Check(field, err)
+}
+
+func featureConflict(req *site.Request, f *site.Form) (site.Response, error) {
+	stored, err := pathFeature(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	theirs := featureValues(stored)
+	yours := asLocked(typedFeature(f), stored)
+	yours.Revision = theirs.Revision
+	view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
+		Rows: []component.Difference{
+			{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
+			{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
+			{Label: "Pricing", Yours: yours.PricingMode, Theirs: theirs.PricingMode},
+			{Label: "Cost", Yours: yours.Cost, Theirs: theirs.Cost},
+			{Label: "Priced in", Yours: yours.CreditKey, Theirs: theirs.CreditKey},
+			{Label: "Per quantity", Yours: yours.QuantityPerUnit, Theirs: theirs.QuantityPerUnit},
+			{Label: "Billing frequency", Yours: yours.Deduplication, Theirs: theirs.Deduplication},
+		},
+	}}})
+	return site.Conflict(view), err
+}
+
+func pathFeature(req *site.Request) (metering.Feature, error) {
+	key, err := req.CatalogKey()
+	if err != nil {
+		return metering.Feature{}, err
+	}
+	return req.Tenant().Feature(req.Context, key)
+}
+
+// fields reads the fields of a feature.
+type fields struct{ *site.Form }
+
+func (f fields) creditKey(field string) string {
+	key := f.Text(field)
+	if !metering.IsKey(key) {
+		f.Fail(field, "Select a credit.")
+	}
+	return key
+}
+
+func (f fields) pricingMode(field string) metering.PricingMode {
+	return site.Choice(f.Form, field, metering.Fixed, metering.Callback)
+}
+
+func (f fields) deduplication(field string) metering.Deduplication {
+	return site.Choice(f.Form, field, catalogpage.Deduplications()...)
+}
+
+func (f fields) quantity(field string) int64 { return f.Count(field, 1) }
+
+func typedFeature(f *site.Form) catalogpage.FeatureValues {
+	return catalogpage.FeatureValues{
+		Key: f.Text("key"), Name: f.Text("name"), Unit: f.Text("unit"), CreditKey: f.Text("credit"), Cost: f.Text("cost"),
+		QuantityPerUnit: f.Text("quantity"), PricingMode: f.Text("pricing_mode"), Deduplication: f.Text("deduplication"),
+		Revision: f.Raw("revision"),
+	}
+}
+
+func featureValues(f metering.Feature) catalogpage.FeatureValues {
+	return catalogpage.FeatureValues{
+		Key: f.Key, Name: f.Name, Unit: f.Unit, CreditKey: f.CreditKey, Cost: f.Cost.Credits(),
+		QuantityPerUnit: strconv.FormatInt(f.QuantityPerUnit, 10), PricingMode: string(f.PricingMode),
+		Deduplication: string(f.Deduplication), Revision: strconv.FormatInt(f.Revision, 10),
+	}
+}
+
+// asLocked restores the stored values of locked fields: browsers do not send disabled
+// fields, and values typed before the lock have no effect.
+func asLocked(values catalogpage.FeatureValues, stored metering.Feature) catalogpage.FeatureValues {
+	is := featureValues(stored)
+	values.Key = is.Key
+	if stored.PlanPricingLocked {
+		values.CreditKey, values.Cost, values.QuantityPerUnit, values.PricingMode = is.CreditKey, is.Cost, is.QuantityPerUnit, is.PricingMode
+	}
+	if stored.DeduplicationLocked {
+		values.Deduplication = is.Deduplication
+	}
+	return values
+}
+
+func featureForm(req *site.Request, form catalogpage.FeatureForm) (templ.Component, error) {
+	options, err := creditOptions(req)
+	if err != nil {
+		return nil, err
+	}
+	title := "New feature"
+	if !form.New {
+		title, form.Values = form.Stored.Name, asLocked(form.Values, form.Stored)
+	}
+	if key := form.Values.CreditKey; key != "" && !hasOption(options, key) {
+		options = append(options, component.Option{Value: key, Text: key})
+	}
+	form.Frame, form.Options = req.Frame(title, "features"), options
+	form.Base, form.Credits, form.ReadOnly = req.AppPath("features"), req.AppPath("credits"), !req.May(tenancy.FeaturesWrite)
+	return catalogpage.Feature(form), nil
+}
+
+func hasOption(options []component.Option, value string) bool {
+	return slices.ContainsFunc(options, func(o component.Option) bool { return o.Value == value })
+}
+
+// creditOptions lists the credits that a feature or a grant can use.
+func creditOptions(req *site.Request) ([]component.Option, error) {
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	var options []component.Option
+	for _, c := range credits {
+		options = append(options, component.Option{Value: c.Key, Text: c.Name + " (" + c.Key + ")"})
+	}
+	return options, err
+}

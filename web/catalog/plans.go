@@ -1,0 +1,221 @@
+package catalog
+
+import (
+	"github.com/a-h/templ"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+	catalogpage "purser/views/page/catalog"
+	"purser/web/site"
+)
+
+func (s *Pages) plans(req *site.Request) (site.Response, error) {
+	part, err := req.Before(ids.Plan)
+	if err != nil {
+		return site.Response{}, err
+	}
+	list, more, err := req.Tenant().Plans(req.Context, part)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(catalogpage.Plans(catalogpage.PlanList{
+		Frame: req.Frame("Plans", "plans"), Base: req.AppPath("plans"), Plans: list, MayEdit: req.May(tenancy.PlansWrite), Copy: copyPath(req),
+		Pages: site.Pages(req.AppPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
+	})), nil
+}
+
+func (s *Pages) newPlan(req *site.Request) (site.Response, error) {
+	view, err := planForm(req, catalogpage.PlanForm{New: true, Values: withSpareRows(catalogpage.PlanValues{
+		Currency: "usd", Interval: string(billing.Month), Active: true, TopupsEnabled: true,
+	})})
+	return site.Show(view), err
+}
+
+func (s *Pages) createPlan(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	typed := typedPlan(f)
+	if rowsChanged(f, &typed) {
+		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed})
+		return site.Show(view), err
+	}
+	draft := billing.PlanDraft{Key: f.CatalogKey("key"), Name: f.CatalogName("name")}
+	if err := readPlan(req, f, typed, &draft); err != nil {
+		return site.Response{}, err
+	}
+	if f.OK() {
+		_, err := req.Tenant().CreatePlan(req.Context, draft, func(catalog billing.Catalog) (billing.Plan, error) {
+			return billing.NewPlan(ids.New(), draft, catalog, req.Site.Now())
+		})
+		if err := checkPlan(f, "key", err); err != nil {
+			return site.Response{}, err
+		}
+		req.NotifyCashier()
+	}
+	if !f.OK() {
+		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed, Answered: component.Answered{Problems: f.Problems}})
+		return site.Invalid(view), err
+	}
+	return req.Done(req.AppPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
+}
+
+func (s *Pages) editPlan(req *site.Request) (site.Response, error) {
+	stored, err := pathPlan(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
+	return site.Show(view), err
+}
+
+// viewPlan is the read-only page of a plan.
+func (s *Pages) viewPlan(req *site.Request) (site.Response, error) {
+	stored, err := pathPlan(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	view := catalogpage.PlanView{
+		Frame: req.Frame(stored.Name, "plans"), Base: req.AppPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
+	}
+	if req.May(tenancy.PlansWrite) {
+		view.Edit = req.AppPath("plans", stored.Key, "edit")
+	}
+	return site.Show(catalogpage.PlanViewPage(view)), nil
+}
+
+func (s *Pages) updatePlan(req *site.Request) (site.Response, error) {
+	stored, err := pathPlan(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	revision, err := f.Revision()
+	if err != nil {
+		return site.Response{}, err
+	}
+	typed := typedPlan(f)
+	typed.Key = stored.Key
+	if rowsChanged(f, &typed) {
+		view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: typed})
+		return site.Show(view), err
+	}
+	var draft billing.PlanDraft
+	name := f.Edited("name", stored.Name, f.CatalogName)
+	if err := readPlan(req, f, typed, &draft); err != nil {
+		return site.Response{}, err
+	}
+	if f.OK() {
+		_, err := req.Tenant().UpdatePlan(req.Context, stored.Key, billing.PlanPatch{
+			ExpectedRevision: &revision,
+			Name:             name,
+			AmountCents:      &draft.AmountCents,
+			Currency:         &draft.Currency,
+			Interval:         &draft.Interval,
+			Limits:           &draft.Limits,
+			Grants:           &draft.Grants,
+			Multipliers:      &draft.Multipliers,
+			TopupsEnabled:    &draft.TopupsEnabled,
+			Active:           &draft.Active,
+		})
+		if fault.Is(err, fault.RevisionConflict) {
+			return planConflict(req, typed)
+		}
+		if err := checkPlan(f, "", err); err != nil {
+			return site.Response{}, err
+		}
+		req.NotifyCashier()
+	}
+	if !f.OK() {
+		view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: typed, Answered: component.Answered{Problems: f.Problems}})
+		return site.Invalid(view), err
+	}
+	return req.Done(req.AppPath("plans"), "Plan "+stored.Key+" saved.")
+}
+
+// checkPlan adds the store's refusal to the field it concerns. A feature or credit
+// deleted in the meantime is a validation error, not a 404.
+func checkPlan(f *site.Form, field string, err error) error {
+	switch {
+	case fault.Is(err, fault.AmountTooSmall), fault.Is(err, fault.AmountNotChargeable):
+		return f.Check("amount", err)
+	case fault.Is(err, fault.CallbackMultiplier):
+		return f.Check("multipliers", err)
+	case fault.Is(err, fault.FeatureNotFound), fault.Is(err, fault.CreditNotFound):
+		f.Fail("", "A feature or credit in this plan no longer exists. Check the rows below.")
+		return nil
+	}
+	return f.Check(field, err)
+}
+
+func planConflict(req *site.Request, yours catalogpage.PlanValues) (site.Response, error) {
+	stored, err := pathPlan(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	theirs := planValues(stored)
+	yours.Revision = theirs.Revision
+	view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: yours, Answered: component.Answered{Clash: &component.Clash{
+		Rows: planDifferences(yours, theirs),
+	}}})
+	return site.Conflict(view), err
+}
+
+func pathPlan(req *site.Request) (billing.Plan, error) {
+	key, err := req.CatalogKey()
+	if err != nil {
+		return billing.Plan{}, err
+	}
+	return req.Tenant().Plan(req.Context, key)
+}
+
+func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, error) {
+	var err error
+	if form.Credits, err = creditOptions(req); err != nil {
+		return nil, err
+	}
+	if form.Features, err = featureOptions(req); err != nil {
+		return nil, err
+	}
+	title := "New plan"
+	if !form.New {
+		title = form.Stored.Name
+	}
+	form.Frame, form.Base = req.Frame(title, "plans"), req.AppPath("plans")
+	form.ReadOnly = !req.May(tenancy.PlansWrite)
+	form.MayRetry = !form.ReadOnly && req.Site.Cashier != nil
+	return catalogpage.Plan(form), nil
+}
+
+// featureOptions lists the features that a plan can name.
+func featureOptions(req *site.Request) ([]component.Option, error) {
+	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
+	var options []component.Option
+	for _, f := range features {
+		options = append(options, component.Option{Value: f.Key, Text: f.Name})
+	}
+	return options, err
+}
+
+// retrySync syncs a plan with the provider again.
+func (s *Pages) retrySync(req *site.Request) (site.Response, error) {
+	plan, err := pathPlan(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if s.Cashier == nil {
+		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	if err := s.Cashier.RetrySync(req.Context, req.Scope(), plan.Key); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.AppPath("plans", plan.Key, "edit"), "Retrying sync with the payment provider.")
+}

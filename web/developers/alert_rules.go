@@ -1,0 +1,208 @@
+package developers
+
+import (
+	"strconv"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/tenancy"
+	"purser/views/component"
+	settingspage "purser/views/page/settings"
+	"purser/web/site"
+)
+
+func (s *Pages) alertRules(req *site.Request) (site.Response, error) {
+	rules, err := req.Tenant().AlertRules(req.Context)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(settingspage.AlertRules(settingspage.AlertRuleList{
+		Frame: req.Frame("Alerts", "alert-rules"), Base: req.AppPath("settings", "alerts"), Rules: rules, MayEdit: req.May(tenancy.CreditsWrite),
+		Webhooks: req.AppPath("webhooks"),
+	})), nil
+}
+
+// alertForm adds what every form of an alert shows: the credits or features to choose from.
+func alertForm(req *site.Request, form settingspage.AlertRuleForm) (settingspage.AlertRuleForm, error) {
+	title := "New balance alert"
+	if form.Kind == metering.AlertAllowance {
+		title = "New allowance alert"
+	}
+	if !form.New {
+		title = form.Key
+	}
+	form.Frame, form.Base, form.Title = req.Frame(title, "alert-rules"), req.AppPath("settings", "alerts"), title
+	if form.Kind == metering.AlertAllowance {
+		features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
+		for _, f := range features {
+			form.Watched = append(form.Watched, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
+		}
+		return form, err
+	}
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, c := range credits {
+		form.Watched = append(form.Watched, component.Option{Value: c.Key, Text: c.Name + " (" + c.Key + ")"})
+	}
+	return form, err
+}
+
+func (s *Pages) newAlertRule(req *site.Request) (site.Response, error) {
+	form := settingspage.AlertRuleForm{
+		New: true, Kind: metering.AlertBalance, Thresholds: make([]string, metering.MaxAlertThresholds),
+		Rearm: strconv.Itoa(metering.DefaultRearmPercent), Quiet: strconv.Itoa(metering.DefaultQuietHours), Identity: req.Query("identity"),
+	}
+	if req.Query("kind") == string(metering.AlertAllowance) {
+		form.Kind = metering.AlertAllowance
+	}
+	form, err := alertForm(req, form)
+	return site.Show(settingspage.AlertRule(form)), err
+}
+
+func (s *Pages) createAlertRule(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	kind := site.Choice(f, "kind", metering.AlertBalance, metering.AlertAllowance)
+	if !f.OK() {
+		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of alerts.")
+	}
+	key := f.CatalogKey("key")
+	if f.OK() {
+		_, err := req.Tenant().AlertRule(req.Context, key)
+		switch {
+		case err == nil:
+			f.Fail("key", "There is already an alert with this key. Choose another one, or edit that alert.")
+		case !fault.Is(err, fault.AlertRuleNotFound):
+			return site.Response{}, err
+		}
+	}
+	return putAlertRule(req, f, settingspage.AlertRuleForm{New: true, Kind: kind, Key: key})
+}
+
+// pathAlertRule is the rule of the path.
+func pathAlertRule(req *site.Request) (metering.AlertRule, error) {
+	key, err := req.CatalogKey()
+	if err != nil {
+		return metering.AlertRule{}, err
+	}
+	return req.Tenant().AlertRule(req.Context, key)
+}
+
+func (s *Pages) editAlertRule(req *site.Request) (site.Response, error) {
+	rule, err := pathAlertRule(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	form := settingspage.AlertRuleForm{
+		Kind: rule.Kind, Key: rule.Key, Chosen: rule.CreditKey + rule.FeatureKey, Thresholds: make([]string, metering.MaxAlertThresholds),
+		Rearm: strconv.FormatInt(rule.RearmPercent, 10), Quiet: strconv.FormatInt(rule.QuietHours, 10), Identity: rule.Identity, Stored: rule,
+	}
+	for i, amount := range rule.Thresholds {
+		form.Thresholds[i] = amount.Credits()
+	}
+	for i, percent := range rule.Percents {
+		form.Thresholds[i] = strconv.FormatInt(percent, 10)
+	}
+	form, err = alertForm(req, form)
+	return site.Show(settingspage.AlertRule(form)), err
+}
+
+func (s *Pages) updateAlertRule(req *site.Request) (site.Response, error) {
+	rule, err := pathAlertRule(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	return putAlertRule(req, f, settingspage.AlertRuleForm{Kind: rule.Kind, Key: rule.Key, Stored: rule})
+}
+
+// putAlertRule stores the rule of a form, or shows the form again.
+func putAlertRule(req *site.Request, f *site.Form, form settingspage.AlertRuleForm) (site.Response, error) {
+	form, err := alertForm(req, form)
+	if err != nil {
+		return site.Response{}, err
+	}
+	rule := alertRuleOf(req, f, form)
+	if f.OK() {
+		checked, err := metering.NewAlertRule(rule)
+		if err == nil {
+			_, err = req.Tenant().PutAlertRule(req.Context, checked)
+		}
+		if err := f.Check("threshold-1", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		form.Key, form.Chosen, form.Rearm, form.Quiet, form.Identity = rule.Key, f.Text("watched"), f.Text("rearm"), f.Text("quiet"), f.Text("identity")
+		if form.New {
+			form.Key = f.Text("key")
+		}
+		for i := range metering.MaxAlertThresholds {
+			form.Thresholds = append(form.Thresholds, f.Text(thresholdField(i)))
+		}
+		form.Problems = f.Problems
+		return site.Invalid(settingspage.AlertRule(form)), nil
+	}
+	return req.Done(req.AppPath("settings", "alerts"), "Alert "+rule.Key+" saved.")
+}
+
+func thresholdField(i int) string { return "threshold-" + strconv.Itoa(i+1) }
+
+// alertRuleOf reads the form. Empty thresholds are left out.
+func alertRuleOf(req *site.Request, f *site.Form, form settingspage.AlertRuleForm) metering.AlertRule {
+	rule := metering.AlertRule{ID: ids.New(), Key: form.Key, Kind: form.Kind, CreatedAt: req.Now()}
+	offered := make([]string, len(form.Watched))
+	for i, option := range form.Watched {
+		offered[i] = option.Value
+	}
+	watched := site.Choice(f, "watched", offered...)
+	for i := range metering.MaxAlertThresholds {
+		field := thresholdField(i)
+		switch {
+		case f.Text(field) == "" && i > 0:
+		case form.Kind == metering.AlertAllowance:
+			rule.Percents = append(rule.Percents, readBetween(f, field, 1, 100))
+		default:
+			rule.Thresholds = append(rule.Thresholds, f.Credits(field))
+		}
+	}
+	if form.Kind == metering.AlertAllowance {
+		rule.FeatureKey = watched
+		return rule
+	}
+	rule.CreditKey, rule.Identity = watched, f.Text("identity")
+	rule.RearmPercent = readBetween(f, "rearm", metering.MinRearmPercent, metering.MaxRearmPercent)
+	rule.QuietHours = readBetween(f, "quiet", 0, metering.MaxQuietHours)
+	if rule.Identity != "" {
+		if _, err := metering.ParseIdentity(rule.Identity); err != nil {
+			f.Fail("identity", "Enter an identity of up to "+strconv.Itoa(metering.MaxIdentityLength)+" characters.")
+		}
+	}
+	return rule
+}
+
+// readBetween parses a whole number of a range.
+func readBetween(f *site.Form, field string, least, most int64) int64 {
+	n, err := strconv.ParseInt(f.Text(field), 10, 64)
+	if err != nil || n < least || n > most {
+		f.Fail(field, "Enter a whole number from "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10)+".")
+	}
+	return n
+}
+
+func (s *Pages) deleteAlertRule(req *site.Request) (site.Response, error) {
+	rule, err := pathAlertRule(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if _, err := req.Tenant().DeleteAlertRule(req.Context, rule.Key); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.AppPath("settings", "alerts"), "Alert "+rule.Key+" deleted.")
+}

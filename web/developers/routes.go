@@ -1,0 +1,55 @@
+package developers
+
+import (
+	"purser/tenancy"
+	"purser/web/site"
+)
+
+// Routes are the pages that connect an application to programs.
+func (s *Pages) Routes() []site.Route {
+	const app = site.AppPrefix
+	return []site.Route{
+		site.Get(app+"/quickstart", tenancy.WalletsRead, s.quickstart),
+
+		site.Get(app+"/keys", tenancy.KeysRead, s.keys),
+		site.Reauth(site.Get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
+		site.Reauth(site.Post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
+		site.Get(app+"/keys/{key}", tenancy.KeysRead, s.key),
+		site.Reauth(site.Post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
+		site.Post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey),
+
+		site.Get(app+"/sandbox", tenancy.SubscriptionsWrite, s.sandboxPanel),
+		site.Post(app+"/sandbox/clock", tenancy.SubscriptionsWrite, s.advanceSandbox),
+		site.Post(app+"/sandbox/refund", tenancy.SubscriptionsWrite, s.refundInSandbox),
+		site.Post(app+"/sandbox/dispute", tenancy.SubscriptionsWrite, s.disputeInSandbox),
+		site.Post(app+"/sandbox/webhooks", tenancy.SubscriptionsWrite, s.sandboxWebhooks),
+
+		site.Get(app+"/settings", tenancy.SettingsWrite, s.settings),
+		site.Post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
+		site.Reauth(site.Post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
+		site.Post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys),
+
+		site.Get(app+"/webhooks", tenancy.NotificationsRead, s.endpoints),
+		site.Reauth(site.Get(app+"/webhooks/new", tenancy.WebhooksWrite, s.newEndpoint)),
+		site.Reauth(site.Post(app+"/webhooks/new", tenancy.WebhooksWrite, s.createEndpoint)),
+		site.Get(app+"/webhooks/{id}", tenancy.NotificationsRead, s.endpoint),
+		site.Get(app+"/webhooks/{id}/edit", tenancy.WebhooksWrite, s.editEndpoint),
+		site.Post(app+"/webhooks/{id}/edit", tenancy.WebhooksWrite, s.updateEndpoint),
+		site.Post(app+"/webhooks/{id}/status", tenancy.WebhooksWrite, s.switchEndpoint),
+		site.Post(app+"/webhooks/{id}/test", tenancy.WebhooksWrite, s.testEndpoint),
+		site.Post(app+"/webhooks/{id}/replay", tenancy.WebhooksWrite, s.replayEndpoint),
+		site.Reauth(site.Post(app+"/webhooks/{id}/rotate", tenancy.WebhooksWrite, s.rotateEndpoint)),
+		site.Post(app+"/webhooks/{id}/delete", tenancy.WebhooksWrite, s.deleteEndpoint),
+
+		site.Get(app+"/notifications", tenancy.NotificationsRead, s.feed),
+		site.Get(app+"/notifications/{id}", tenancy.NotificationsRead, s.notification),
+		site.Post(app+"/notifications/{id}/redeliver", tenancy.WebhooksWrite, s.redeliver),
+
+		site.Get(app+"/settings/alerts", tenancy.CreditsRead, s.alertRules),
+		site.Get(app+"/settings/alerts/new", tenancy.CreditsWrite, s.newAlertRule),
+		site.Post(app+"/settings/alerts/new", tenancy.CreditsWrite, s.createAlertRule),
+		site.Get(app+"/settings/alerts/{key}/edit", tenancy.CreditsWrite, s.editAlertRule),
+		site.Post(app+"/settings/alerts/{key}/edit", tenancy.CreditsWrite, s.updateAlertRule),
+		site.Post(app+"/settings/alerts/{key}/delete", tenancy.CreditsWrite, s.deleteAlertRule),
+	}
+}

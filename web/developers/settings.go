@@ -1,0 +1,75 @@
+package developers
+
+import (
+	"purser/tenancy"
+	"purser/views/component"
+	settingspage "purser/views/page/settings"
+	"purser/web/site"
+)
+
+func (s *Pages) settings(req *site.Request) (site.Response, error) {
+	view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.App.Name, DeploymentURL: req.App.DeploymentURL})
+	return site.Show(settingspage.Settings(view)), err
+}
+
+func (s *Pages) updateSettings(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	// One at a time, so that each error is shown at its field.
+	named, err := req.App.Change(f.Text("name"), "")
+	if err := f.Check("name", err); err != nil {
+		return site.Response{}, err
+	}
+	changed, err := req.App.Change(req.App.Name, f.Text("deployment_url"))
+	if err := f.Check("deployment_url", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		view, err := s.settingsPage(req, settingspage.AppSettings{
+			Name: f.Text("name"), DeploymentURL: f.Text("deployment_url"), Answered: component.Answered{Problems: f.Problems},
+		})
+		return site.Invalid(settingspage.Settings(view)), err
+	}
+	changed.Name = named.Name
+	if changed != req.App {
+		if err := req.Organization().UpdateApplication(req.Context, changed); err != nil {
+			return site.Response{}, err
+		}
+	}
+	return req.Done(req.AppPath("settings"), "Settings saved.")
+}
+
+// revokeKeys stops all traffic of the application, so a live application's name must be
+// typed.
+func (s *Pages) revokeKeys(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	if req.App.Live && f.Text("confirm") != req.App.Name {
+		view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.App.Name, DeploymentURL: req.App.DeploymentURL})
+		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
+		return site.Invalid(settingspage.Settings(view)), err
+	}
+	revoked, err := req.Tenant().RevokeKeys(req.Context, req.Site.Now())
+	if err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.AppPath("keys"), component.Counted(revoked, "key", "keys")+" revoked.")
+}
+
+// settingsPage adds the frame and the provider.
+func (s *Pages) settingsPage(req *site.Request, view settingspage.AppSettings) (settingspage.AppSettings, error) {
+	provider, err := s.loadProvider(req)
+	if err != nil {
+		return view, err
+	}
+	if req.UsesSandbox() {
+		provider.Panel = req.AppPath("sandbox")
+	}
+	view.Frame, view.Path, view.App = req.Frame("Settings", "settings"), req.AppPath("settings"), req.App
+	view.Provider, view.MayRevoke = provider, req.May(tenancy.KeysWrite)
+	return view, err
+}

@@ -1,0 +1,217 @@
+package developers
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"purser/fault"
+	"purser/notify"
+	"purser/store/notifications"
+	"purser/views/component"
+	notifypage "purser/views/page/notifications"
+	"purser/web/site"
+)
+
+func (s *Pages) editEndpoint(req *site.Request) (site.Response, error) {
+	e, err := pathEndpoint(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(notifypage.EditEndpoint(s.endpointForm(req, storedEndpoint(e)))), nil
+}
+
+// storedEndpoint is the form with the stored values.
+func storedEndpoint(e notify.Endpoint) notifypage.EndpointForm {
+	form := notifypage.EndpointForm{Stored: e, URL: e.URL, Description: e.Description, Scope: notifypage.AllTypes, Revision: strconv.FormatInt(e.Revision, 10)}
+	for _, t := range e.Types {
+		form.Scope, form.Types = notifypage.SomeTypes, append(form.Types, string(t))
+	}
+	return form
+}
+
+func (s *Pages) updateEndpoint(req *site.Request) (site.Response, error) {
+	stored, err := pathEndpoint(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	revision, err := f.Revision()
+	if err != nil {
+		return site.Response{}, err
+	}
+	address, types, description, err := endpointFields(req, f)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if f.OK() {
+		patch := notify.EndpointPatch{ExpectedRevision: &revision, URL: &address, Types: &types, Description: &description}
+		_, err := req.Notifications().UpdateEndpoint(req.Context, stored.ID, patch, req.App.Live, req.Now())
+		if fault.Is(err, fault.RevisionConflict) {
+			return s.endpointConflict(req, f)
+		}
+		if err := f.Check("", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		form := typedEndpoint(f)
+		form.Stored, form.Revision = stored, f.Raw("revision")
+		return site.Invalid(notifypage.EditEndpoint(s.endpointForm(req, form))), nil
+	}
+	return req.Done(req.EndpointPath(stored.ID), "Endpoint saved.")
+}
+
+// endpointConflict shows the submitted values beside those stored in the meantime, with
+// the current revision.
+func (s *Pages) endpointConflict(req *site.Request, f *site.Form) (site.Response, error) {
+	e, err := pathEndpoint(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	theirs, yours := storedEndpoint(e), typedEndpoint(f)
+	yours.Stored, yours.Revision = e, theirs.Revision
+	yours.Clash = &component.Clash{Rows: []component.Difference{
+		{Label: "URL", Yours: yours.URL, Theirs: theirs.URL},
+		{Label: "Types", Yours: yours.TypesText(), Theirs: theirs.TypesText()},
+		{Label: "Description", Yours: yours.Description, Theirs: theirs.Description},
+	}}
+	return site.Conflict(notifypage.EditEndpoint(s.endpointForm(req, yours))), nil
+}
+
+// switchEndpoint pauses or enables an endpoint.
+func (s *Pages) switchEndpoint(req *site.Request) (site.Response, error) {
+	e, f, err := endpointAction(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	to := site.Choice(f, "status", notify.Enabled, notify.Paused)
+	if !f.OK() {
+		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Reload the page and try again.")
+	}
+	if _, err := req.Notifications().UpdateEndpoint(req.Context, e.ID, notify.EndpointPatch{Status: &to}, req.App.Live, req.Now()); err != nil {
+		return site.Response{}, err
+	}
+	if to == notify.Paused {
+		return req.Done(req.EndpointPath(e.ID), "Endpoint paused. Notifications wait until you enable it.")
+	}
+	return req.Done(req.EndpointPath(e.ID), "Endpoint enabled. Waiting notifications are being sent, oldest first.")
+}
+
+// endpointAction reads the endpoint of the path, and the form.
+func endpointAction(req *site.Request) (notify.Endpoint, *site.Form, error) {
+	e, err := pathEndpoint(req)
+	if err != nil {
+		return e, nil, err
+	}
+	f, err := req.Form()
+	return e, f, err
+}
+
+// endpointRefusal shows the endpoint's page with what is wrong with one of its forms.
+func endpointRefusal(req *site.Request, e notify.Endpoint, f *site.Form) (site.Response, error) {
+	view, err := endpointPage(req, e)
+	view.Problems, view.Typed = f.Problems, f.Draft("from", "to", "only", "type").Values
+	return site.Invalid(notifypage.Endpoint(view)), err
+}
+
+// testEndpoint sends an example and leads to its page, which shows what came of it.
+func (s *Pages) testEndpoint(req *site.Request) (site.Response, error) {
+	e, f, err := endpointAction(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	kind := site.Choice(f, "type", notify.Types()...)
+	if !f.OK() {
+		return endpointRefusal(req, e, f)
+	}
+	n, err := s.delivery.Test(req.Context, req.Scope(), req.Actor(), e.ID, kind, req.Now())
+	if err != nil {
+		return site.Response{}, err
+	}
+	if e.Status != notify.Enabled {
+		return req.Done(req.NotificationPath(n.ID), "Test queued. It's sent when you enable the endpoint.")
+	}
+	return req.Done(req.NotificationPath(n.ID), "Test sent. The result appears below.")
+}
+
+func (s *Pages) replayEndpoint(req *site.Request) (site.Response, error) {
+	e, f, err := endpointAction(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	replay := notifications.Replay{EndpointID: e.ID, From: f.Count("from", 1), OnlyFailed: site.Choice(f, "only", "failed", "all") == "failed", Now: req.Now()}
+	if f.Text("to") != "" {
+		if replay.To = f.Count("to", 1); f.OK() && replay.To < replay.From {
+			f.Fail("to", "Enter a number that isn't below the first one.")
+		}
+	}
+	queued := 0
+	if f.OK() {
+		queued, err = req.Notifications().Replay(req.Context, replay)
+		if fault.Is(err, fault.InvalidRequest) {
+			f.Fail("to", fmt.Sprintf("A replay covers at most %s notifications. Replay up to #%s first.",
+				component.CountText(notify.MaxReplay), component.CountText(uint64(replay.From+notify.MaxReplay-1))))
+		} else if err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		return endpointRefusal(req, e, f)
+	}
+	if queued == 0 {
+		return req.Done(req.EndpointPath(e.ID), "Nothing to send in this range.")
+	}
+	return req.Done(req.EndpointPath(e.ID), component.Counted(int64(queued), "notification", "notifications")+" queued.")
+}
+
+// rotateEndpoint replaces the secret and shows the new one, in this response only.
+func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
+	e, f, err := endpointAction(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	var values []string
+	for _, o := range notifypage.Overlaps() {
+		values = append(values, o.Value)
+	}
+	chosen := site.Choice(f, "overlap", values...)
+	// A resubmitted form would replace the secret that was just shown.
+	if revision, err := f.Revision(); err != nil || revision != e.Revision {
+		return req.Done(req.EndpointPath(e.ID), "The endpoint has changed since the page was opened. Nothing was rotated.")
+	}
+	if !f.OK() {
+		return endpointRefusal(req, e, f)
+	}
+	seconds, err := strconv.Atoi(chosen)
+	if err != nil {
+		return site.Response{}, err
+	}
+	e, secret, err := s.delivery.Rotate(req.Context, req.Scope(), req.Actor(), e.ID, time.Duration(seconds)*time.Second)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(notifypage.NewSecret(notifypage.EndpointSecret{
+		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Endpoint: e, Secret: secret, Rotated: true, Overlap: seconds > 0,
+	})), nil
+}
+
+// deleteEndpoint drops what waits for the endpoint, so a live one's host must be typed.
+func (s *Pages) deleteEndpoint(req *site.Request) (site.Response, error) {
+	e, f, err := endpointAction(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if req.App.Live && f.Text("confirm") != notifypage.Host(e) {
+		view, err := endpointPage(req, e)
+		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
+		return site.Invalid(notifypage.Endpoint(view)), err
+	}
+	if err := req.Notifications().DeleteEndpoint(req.Context, e.ID); err != nil {
+		return site.Response{}, err
+	}
+	return req.Done(req.AppPath("webhooks"), "Endpoint deleted.")
+}

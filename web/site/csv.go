@@ -1,0 +1,74 @@
+package site
+
+import (
+	"bytes"
+	"encoding/csv"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// CSVFile responds with a CSV attachment.
+func CSVFile(name string, header []string, rows [][]string) Response {
+	var body bytes.Buffer
+	w := csv.NewWriter(&body)
+	// Writing into memory does not fail.
+	_ = w.Write(header)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = escapeFormula(cell)
+		}
+		_ = w.Write(cells)
+	}
+	w.Flush()
+	return download(name, "text/csv; charset=utf-8", body.Bytes())
+}
+
+// formulaPrefixes start a formula in spreadsheets; the full-width ones do in East Asian
+// versions.
+const formulaPrefixes = "=+-@\t\r\n＝＋－＠"
+
+// escapeFormula prevents CSV injection: spreadsheets run cells that start with these
+// characters as formulas. A plain negative number is unchanged.
+func escapeFormula(cell string) string {
+	// Locales with a decimal comma split fields at semicolons, even within quotes.
+	cell = inner.ReplaceAllString(cell, "$1'$2")
+	first, _ := utf8.DecodeRuneInString(cell)
+	if cell == "" || !strings.ContainsRune(formulaPrefixes, first) || isNumber(cell) {
+		return cell
+	}
+	return "'" + cell
+}
+
+var inner = regexp.MustCompile(`([;\t])([=+\-@＝＋－＠])`)
+
+func isNumber(cell string) bool {
+	digits := strings.TrimPrefix(cell, "-")
+	return digits != "" && strings.Trim(digits, "0123456789.") == ""
+}
+
+// exportsAtOnce bounds the memory of exports: a file takes up to 40 MB.
+const exportsAtOnce = 2
+
+// Export bounds concurrent exports. Others wait until the request's deadline.
+func (s *Site) Export(file func(*Request) (Response, error)) func(*Request) (Response, error) {
+	return func(req *Request) (Response, error) {
+		select {
+		case s.exports <- struct{}{}:
+			defer func() { <-s.exports }()
+			return file(req)
+		case <-req.Context.Done():
+			return Response{}, req.Context.Err()
+		}
+	}
+}
+
+// Timestamp formats a time for spreadsheets; 0 is empty.
+func Timestamp(at int64) string {
+	if at == 0 {
+		return ""
+	}
+	return time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
+}

@@ -1,0 +1,152 @@
+package site
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/views/component"
+	"purser/views/page"
+)
+
+// RenderError renders an error page. The composition root calls it from echo's error
+// handler for paths outside /v1; the cause is only logged, with the request id.
+func (s *Site) RenderError(c echo.Context, status int, requestID string) error {
+	s.setHeaders(c)
+	failure := failureOf(status)
+	failure.RequestID = requestID
+	ctx := component.WithTheme(c.Request().Context(), themeOf(c.Request()))
+	reply, err := Response{status: failure.Status, view: page.Error(failure)}.render(ctx, "")
+	if err != nil {
+		return err
+	}
+	return reply.send(c)
+}
+
+// statusOf maps a kind of fault to the status of its page.
+var statusOf = map[fault.Kind]int{
+	fault.Invalid:       http.StatusUnprocessableEntity,
+	fault.Forbidden:     http.StatusForbidden,
+	fault.NotFound:      http.StatusNotFound,
+	fault.Conflict:      http.StatusConflict,
+	fault.TooLarge:      http.StatusRequestEntityTooLarge,
+	fault.Unprocessable: http.StatusUnprocessableEntity,
+	fault.Limited:       http.StatusTooManyRequests,
+}
+
+// errorResponse renders a fault as a page. Every 404 looks the same, whether the object
+// exists in another tenant or not. An error that is not a fault is internal and is
+// returned.
+func (req *Request) errorResponse(err error) (Response, error) {
+	var refusal *fault.Fault
+	if !errors.As(err, &refusal) {
+		return Response{}, err
+	}
+	status, known := statusOf[refusal.Kind()]
+	if !known {
+		return Response{}, err
+	}
+	failure := failureOf(status)
+	failure.RequestID = req.RequestID()
+	if status != http.StatusNotFound {
+		failure.Advice = refusal.Message
+	}
+	if req.IsSignedIn() {
+		failure.Frame = req.Frame(failure.Title, "")
+		if failure.Lead == "" {
+			failure.Lead, failure.Href = req.wayBack()
+		}
+	}
+	reply := Response{status: status, view: page.Error(failure)}
+	if status == http.StatusTooManyRequests {
+		later := waitError{seconds: 1}
+		errors.As(err, &later)
+		reply = reply.with("Retry-After", strconv.FormatInt(later.seconds, 10))
+	}
+	return reply, nil
+}
+
+// wayBack leads to the start of where the user is.
+func (req *Request) wayBack() (label, href string) {
+	switch {
+	case !req.App.ID.IsZero():
+		return "Go to " + req.App.Name, req.AppPath()
+	case !req.Org.ID.IsZero():
+		return "Go to " + req.Org.Name, req.OrgPath()
+	default:
+		return "Go to your organizations", "/o"
+	}
+}
+
+// failureOf is the title and advice for a status.
+func failureOf(status int) page.Failure {
+	switch status {
+	case http.StatusNotFound:
+		return page.Failure{
+			Status: status,
+			Title:  "Page not found",
+			Advice: "Check the address, or go to the home page.",
+		}
+	case http.StatusForbidden:
+		return page.Failure{
+			Status: status,
+			Title:  "You don't have access",
+			Advice: "Ask an owner or admin of the organization for access.",
+		}
+	case http.StatusConflict:
+		return page.Failure{
+			Status: status,
+			Title:  "This can't be done right now",
+			Advice: "Something changed in the meantime. Reload the page and try again.",
+		}
+	case http.StatusMethodNotAllowed:
+		return page.Failure{
+			Status: status,
+			Title:  "Something went wrong",
+			Advice: "This page doesn't support that request. Open it from the home page.",
+		}
+	case http.StatusTooManyRequests:
+		return page.Failure{
+			Status: status,
+			Title:  "Too many requests",
+			Advice: "Your request wasn't processed. Wait a moment, then try again.",
+		}
+	case http.StatusServiceUnavailable:
+		return page.Failure{
+			Status: status,
+			Title:  "Purser isn't ready",
+			Advice: "It's starting, stopping or waiting for its database. Try again in a moment.",
+		}
+	}
+	if status >= 400 && status < 500 {
+		return page.Failure{
+			Status: status,
+			Title:  "Your request couldn't be processed",
+			Advice: "Go back and try again, or go to the home page.",
+		}
+	}
+	return page.Failure{
+		Status: max(status, http.StatusInternalServerError),
+		Title:  "Something went wrong on our end",
+		Advice: "Try again in a moment. If it keeps failing, send the request ID to the operator of this server.",
+	}
+}
+
+// waitError is a refusal with a Retry-After.
+type waitError struct {
+	*fault.Fault
+	seconds int64
+}
+
+// Unwrap makes it a fault.
+func (w waitError) Unwrap() error { return w.Fault }
+
+// TooMany refuses an attempt until the wait is over.
+func TooMany(wait time.Duration) error {
+	seconds := int64((wait + time.Second - 1) / time.Second)
+	return waitError{fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", seconds), seconds}
+}

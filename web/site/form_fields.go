@@ -1,0 +1,102 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"purser/fault"
+	"purser/metering"
+)
+
+// The rules of catalog fields are those of package metering, which the API calls too.
+
+// CatalogKey is the path parameter of a credit, feature or plan. An invalid key is not
+// queried: Postgres refuses some strings.
+func (req *Request) CatalogKey() (string, error) {
+	key, err := req.Param("key")
+	if err == nil && !metering.IsKey(key) {
+		err = fault.New(fault.PathNotFound)
+	}
+	return key, err
+}
+
+// CatalogKey reads a key.
+func (f *Form) CatalogKey(field string) string { return f.parsed(field, metering.ParseKey) }
+
+// CatalogName reads a name.
+func (f *Form) CatalogName(field string) string { return f.parsed(field, metering.ParseName) }
+
+// CatalogUnit reads a unit.
+func (f *Form) CatalogUnit(field string) string { return f.parsed(field, metering.ParseUnit) }
+
+// parsed reads a text that was typed, without the space around it.
+func (f *Form) parsed(field string, parse func(string) (string, error)) string {
+	text, err := parse(f.Text(field))
+	var refusal *fault.Fault
+	if errors.As(err, &refusal) {
+		f.Fail(field, refusal.Message)
+	}
+	return text
+}
+
+// Edited is the new value of a stored text, or nil if the field was left as it was. A
+// text that came by the API may have space around it, and line breaks, which a browser
+// does not send back: such a text stays as it is until it is edited.
+func (f *Form) Edited(field, stored string, read func(string) string) *string {
+	if f.Raw(field) == withoutLineBreaks.Replace(stored) {
+		return nil
+	}
+	return new(read(field))
+}
+
+var withoutLineBreaks = strings.NewReplacer("\r", "", "\n", "")
+
+// Credits parses an amount in credits.
+func (f *Form) Credits(field string) metering.Amount {
+	amount, ok := metering.ParseCredits(f.Text(field))
+	if !ok {
+		f.Fail(field, "Enter a number such as 0.25 (up to 9 decimals).")
+	}
+	return amount
+}
+
+// Count parses a whole number with a minimum.
+func (f *Form) Count(field string, least int64) int64 {
+	n, err := strconv.ParseInt(f.Text(field), 10, 64)
+	if err != nil || n < least || n > metering.MaxQuantity || strings.HasPrefix(f.Text(field), "+") {
+		f.Fail(field, fmt.Sprintf("Enter a whole number from %d to %d.", least, metering.MaxQuantity))
+	}
+	return n
+}
+
+// Choice parses one of the offered values.
+func Choice[T ~string](f *Form, field string, offered ...T) T {
+	chosen := T(f.Text(field))
+	for _, value := range offered {
+		if chosen == value {
+			return chosen
+		}
+	}
+	f.Fail(field, "Select an option.")
+	return chosen
+}
+
+// Revision is the revision that the form was opened with.
+func (f *Form) Revision() (int64, error) {
+	n, err := strconv.ParseInt(f.Raw("revision"), 10, 64)
+	if err != nil || n < 1 {
+		return 0, fault.Newf(fault.InvalidRequest, "The form data was invalid. Reload the page and try again.")
+	}
+	return n, nil
+}
+
+// Changed returns the value of a submitted field, or nil for a locked one, which
+// browsers do not send: nil leaves it unchanged.
+func Changed[T any](f *Form, field string, read func(string) T) *T {
+	if !f.IsSet(field) {
+		return nil
+	}
+	return new(read(field))
+}

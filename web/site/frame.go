@@ -1,0 +1,53 @@
+package site
+
+import (
+	"purser/tenancy"
+	"purser/views/component"
+	"purser/views/layout"
+)
+
+// Frame is the page's header and navigation. It consumes the flash message, so a page
+// builds it once.
+func (req *Request) Frame(title, current string) layout.Frame {
+	f := layout.Frame{
+		Title:   title,
+		Person:  layout.Person{Name: req.User.Name, Email: req.User.Email},
+		Current: current,
+		Flash:   component.Message{Text: req.takeFlash()},
+	}
+	for _, org := range req.Orgs {
+		f.Orgs = append(f.Orgs, layout.Place{Name: org.Name, Href: PathOf([]string{"o", org.Slug})})
+	}
+	if req.Org.ID.IsZero() {
+		return f
+	}
+	f.Org = layout.Place{Name: req.Org.Name, Href: req.OrgPath()}
+	for _, app := range req.Apps {
+		f.Apps = append(f.Apps, req.Place(app))
+	}
+	if req.App.ID.IsZero() {
+		f.Nav = layout.OrgNav(f.Org.Href, req.Member.Permissions())
+		return f
+	}
+	f.App = req.Place(req.App)
+	f.Search = req.LinkIfPermitted(tenancy.WalletsRead, "search")
+	if req.ClockOffset > 0 {
+		f.Clock = layout.Clock{At: req.Now(), Ahead: req.ClockOffset}
+	}
+	f.Nav = layout.AppNav(f.App.Href, req.Member.Permissions())
+	if req.UsesSandbox() && !req.Site.SandboxOff {
+		f.Nav = layout.WithSandbox(f.Nav, f.App.Href)
+	}
+	return f
+}
+
+// Place is an application in the navigation.
+func (req *Request) Place(app tenancy.Application) layout.Application {
+	return layout.Application{Place: layout.Place{Name: app.Name, Href: req.OrgPath("a", app.Slug)}, Live: app.Live}
+}
+
+// UsesSandbox reports whether the member can operate a sandbox of the application. Its
+// controls are those of the control API, which requires the same permission.
+func (req *Request) UsesSandbox() bool {
+	return req.Site.hasSandbox && !req.App.Live && !req.App.ID.IsZero() && req.May(tenancy.SubscriptionsWrite)
+}

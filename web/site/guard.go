@@ -1,0 +1,220 @@
+package site
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/tenancy"
+	"purser/views/component"
+)
+
+// pageTimeout is the default deadline of a request: shorter than the server's write
+// timeout.
+const pageTimeout = 15 * time.Second
+
+// serve handles one route. The session is saved before anything is sent, so a failing
+// session store sends only the error.
+func (s *Site) serve(r Route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Response().Header().Get(echo.HeaderXRequestID) == "" {
+			c.Response().Header().Set(echo.HeaderXRequestID, ids.New().Format(ids.Request))
+		}
+		// A client that disconnects does not cancel its queries: pgx would close their
+		// connections, and anonymous pages alone could exhaust the pool.
+		caller := c.Request()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), s.timeout)
+		defer cancel()
+		c.SetRequest(caller.WithContext(ctx))
+		defer c.SetRequest(caller) // for the error page, and to detect that the client disconnected
+		req := &Request{Site: s, echo: c}
+		if err := req.loadSession(c.Request()); err != nil {
+			return err
+		}
+		req.Context = component.WithTheme(req.Context, themeOf(caller))
+		c.SetRequest(c.Request().WithContext(req.Context))
+		reply, err := req.respond(r)
+		if err != nil {
+			if reply, err = req.errorResponse(err); err != nil {
+				return err
+			}
+		}
+		// Render the whole page before the first byte, and before the session is saved: it consumes the flash.
+		if reply, err = reply.render(req.Context, req.formToken()); err != nil {
+			return err
+		}
+		if err := req.saveSession(); err != nil {
+			return err
+		}
+		return reply.send(c)
+	}
+}
+
+// respond checks access and calls the handler. The order matters: a cross-origin request
+// is refused before the session is used, and another tenant's organization before the
+// permission is checked.
+func (req *Request) respond(r Route) (Response, error) {
+	if err := req.Site.crossOrigin.Check(req.HTTP()); err != nil {
+		req.Site.Log.Warn("request of another site refused", "request", req.RequestID(), "address", req.Bearer.Address, "route", r.Method+" "+r.Path)
+		return Response{}, fault.Newf(fault.PermissionDenied, "This request came from another site and was blocked.")
+	}
+	if req.IsSignedIn() || r.Method != http.MethodGet {
+		if err := req.Site.Store.Clock().Trust(req.Context); err != nil {
+			return Response{}, err
+		}
+	}
+	if err := req.identify(r); err != nil {
+		switch {
+		case errors.Is(err, errNotSignedIn):
+			return req.toLogin(), nil
+		case errors.Is(err, errNeedsFactor):
+			return req.RedirectVia("/account/factor"), nil
+		case fault.Is(err, fault.PermissionDenied):
+			req.LogAccount("access refused", req.User.ID, "route", r.Method+" "+r.Path, "needs", r.Requires.String(), "organization", req.Org.ID.Format(ids.Organization))
+		case fault.Is(err, fault.PathNotFound):
+			// An organization or application that does not exist or is another tenant's.
+			req.LogAccount("access refused", req.Bearer.userID, "route", r.Method+" "+r.Path, "needs", AnyMember.String())
+		}
+		return Response{}, err
+	}
+	if req.MustChange && !r.temporary && (r.Requires != Anyone || r.Method != http.MethodGet) {
+		return req.RedirectVia("/account/password"), nil
+	}
+	if req.IsSignedIn() && r.Method != http.MethodGet {
+		if err := req.checkFormToken(); err != nil {
+			return Response{}, err
+		}
+	}
+	if r.reauth && !req.isReauthenticated() {
+		return req.toConfirm(), nil
+	}
+	return r.handle(req)
+}
+
+var (
+	errNotSignedIn = errors.New("web: not signed in")
+	errNeedsFactor = errors.New("web: the organization requires an authenticator")
+)
+
+// NeedsFactor reports whether the user must set up an authenticator before acting in the
+// organization.
+func (req *Request) NeedsFactor(org tenancy.Organization) bool {
+	return !req.HasFactor && (org.RequiresFactor || req.Site.RequireFactor)
+}
+
+// identify loads the user, the organization and the application, and checks the route's
+// requirement.
+func (req *Request) identify(r Route) error {
+	if req.Bearer.userID.IsZero() {
+		if r.Requires == Anyone {
+			return nil
+		}
+		return errNotSignedIn
+	}
+	inOrg := strings.HasPrefix(r.Path, OrgPrefix)
+	slug := ""
+	if inOrg {
+		slug = req.echo.Param("org")
+	}
+	loaded, err := req.Site.Store.User(req.Bearer.userID).PageContext(req.Context, slug)
+	if err != nil {
+		return err
+	}
+	req.User, req.Orgs, req.HasFactor, req.MustChange = loaded.User, loaded.Organizations, loaded.HasFactor, loaded.MustChange
+	req.Org, req.Member, req.Apps = loaded.Org, loaded.Member, loaded.Applications
+	if !inOrg {
+		return nil
+	}
+	if req.NeedsFactor(req.Org) {
+		return errNeedsFactor
+	}
+	if strings.HasPrefix(r.Path, AppPrefix) {
+		if err := req.findApplication(req.echo.Param("app")); err != nil {
+			return err
+		}
+	}
+	if p, byPermission := r.Requires.(tenancy.Permission); byPermission {
+		return req.Member.Permissions().Require(p)
+	}
+	return nil
+}
+
+func (req *Request) findApplication(slug string) error {
+	for _, app := range req.Apps {
+		if app.Slug != slug {
+			continue
+		}
+		req.App = app
+		if app.Live { // its clock is the server's
+			return nil
+		}
+		offset, err := req.Site.Store.App(app.Scope()).ClockOffset(req.Context)
+		req.ClockOffset = offset
+		return err
+	}
+	return fault.New(fault.PathNotFound)
+}
+
+// checkFormToken refuses a form that was not rendered in this session. The cross-origin
+// check covers browsers that send Sec-Fetch-Site or Origin; this covers the others.
+func (req *Request) checkFormToken() error {
+	f, err := req.Form()
+	if err != nil {
+		return err
+	}
+	want := req.formToken()
+	if want == "" || subtle.ConstantTimeCompare([]byte(f.Raw(component.FormTokenField)), []byte(want)) != 1 {
+		req.LogAccount("form without its session's token refused", req.User.ID)
+		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")
+	}
+	return nil
+}
+
+// toLogin redirects to the sign-in and back.
+func (req *Request) toLogin() Response { return req.RedirectVia("/login") }
+
+// toConfirm redirects to the password confirmation and back.
+func (req *Request) toConfirm() Response { return req.RedirectVia("/confirm") }
+
+// RedirectVia redirects to a page that must be completed first. For an htmx request it
+// sets HX-Redirect, so that the whole page is loaded.
+func (req *Request) RedirectVia(first string) Response {
+	target := first + "?" + url.Values{"next": {req.ReturnPath()}}.Encode()
+	if req.IsHTMX() {
+		return Response{status: http.StatusUnauthorized}.with("HX-Redirect", target)
+	}
+	return Redirect(target)
+}
+
+// ReturnPath is where to continue afterwards: this page, or for a form the page that it
+// was on.
+func (req *Request) ReturnPath() string {
+	r := req.HTTP()
+	if r.Method == http.MethodGet && !req.IsHTMX() {
+		return LocalPath(r.URL.RequestURI())
+	}
+	from, err := url.Parse(r.Referer())
+	if err != nil || from.Host != r.Host {
+		return "/"
+	}
+	return LocalPath(from.RequestURI())
+}
+
+// LocalPath returns the path if it stays on this server, else "/". Browsers treat //host
+// and /\host as another host.
+func LocalPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(path, "/") ||
+		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
+}

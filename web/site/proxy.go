@@ -1,0 +1,108 @@
+package site
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// clientAddress is the client's address: that of the connection, or the one that a
+// trusted proxy forwarded. Each proxy appends the address it was called from, and the
+// client may have written anything before that, so the list is read from its end for as
+// long as the proxies are trusted.
+func (s *Site) clientAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	nearest, err := readAddress(host)
+	if err != nil {
+		return host
+	}
+	if len(r.Header["X-Forwarded-For"]) > 0 && !s.isProxy(nearest) {
+		s.warnForwarded(nearest)
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && s.isProxy(nearest); i-- {
+		before, err := readAddress(hops[i])
+		if err != nil {
+			break
+		}
+		nearest = before
+	}
+	return nearest.String()
+}
+
+// warnForwarded logs once that a forwarded address was ignored: all clients of an
+// undeclared proxy share one network and one limit. Anyone can send the header, so
+// public and private senders are logged separately.
+func (s *Site) warnForwarded(sender netip.Addr) {
+	once := &s.forwardedPublic
+	if sender.IsPrivate() || sender.IsLoopback() {
+		once = &s.forwardedPrivate
+	}
+	once.Do(func() {
+		s.Log.Warn("X-Forwarded-For ignored: if the sender is your proxy, name it in PURSER_TRUSTED_PROXY, else all of its clients share one limit", "sender", sender.String())
+	})
+}
+
+// isProxy reports whether the address is a trusted proxy.
+func (s *Site) isProxy(address netip.Addr) bool {
+	for _, network := range s.proxies {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// readAddress parses an address in canonical form. Some proxies add the port.
+func readAddress(text string) (netip.Addr, error) {
+	text = strings.TrimSpace(text)
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		withPort, portErr := netip.ParseAddrPort(text)
+		if portErr != nil {
+			return netip.Addr{}, err
+		}
+		address = withPort.Addr()
+	}
+	return address.Unmap().WithZone(""), nil
+}
+
+// NetworkOf is the client network of a request, behind trusted proxies.
+func (s *Site) NetworkOf(r *http.Request) netip.Prefix { return networkOf(s.clientAddress(r)) }
+
+// networkOf is the network of one household or office: /24, or /64 of IPv6. Invalid
+// addresses share one network.
+func networkOf(address string) netip.Prefix {
+	ip, err := readAddress(address)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return Network(ip)
+}
+
+// Network is the network of an address.
+func Network(ip netip.Addr) netip.Prefix {
+	bits := 64
+	if ip.Is4() {
+		bits = 24
+	}
+	network, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return network
+}
+
+// AttemptNetwork is the network by which sign-in attempts are counted: /24, or /48 of IPv6. A
+// /48 holds 65,536 networks of one customer, so /64 would not limit an attacker.
+func AttemptNetwork(address string) netip.Prefix {
+	network := networkOf(address)
+	if !network.IsValid() || network.Addr().Is4() {
+		return network
+	}
+	return netip.PrefixFrom(network.Addr(), 48).Masked()
+}

@@ -1,0 +1,95 @@
+package site
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"purser/tenancy"
+)
+
+// Route is one row of a route table: method, path, requirement and handler.
+type Route struct {
+	Method   string
+	Path     string // with {name} for a parameter; {org} and {app} are loaded before the handler runs
+	Requires requirement
+	handle   func(*Request) (Response, error)
+	reauth   bool // requires the password again unless it was entered recently
+	// temporary allows a session with a temporary password.
+	temporary bool
+}
+
+// requirement is what a route requires: a tenancy.Permission in the path's organization,
+// or an access level.
+type requirement fmt.Stringer
+
+// access is a requirement that is not a permission.
+type access string
+
+const (
+	Anyone    access = "anyone"           // signed in or not
+	SignedIn  access = "a session"        // any user
+	AnyMember access = "a membership"     // in the path's organization, with any role
+	OrgPrefix        = "/o/{org}"         // prefix of paths in an organization
+	AppPrefix        = "/o/{org}/a/{app}" // prefix of paths in an application
+)
+
+func (d access) String() string { return string(d) }
+
+// Get is a route of a page.
+func Get(path string, requires requirement, handle func(*Request) (Response, error)) Route {
+	return Route{Method: http.MethodGet, Path: path, Requires: requires, handle: handle}
+}
+
+// Post is a route of a form.
+func Post(path string, requires requirement, handle func(*Request) (Response, error)) Route {
+	return Route{Method: http.MethodPost, Path: path, Requires: requires, handle: handle}
+}
+
+// Reauth marks a route that a stolen session must not reach: it requires a recent
+// password.
+func Reauth(r Route) Route {
+	r.reauth = true
+	return r
+}
+
+// WhileTemporary marks a route that a session with a temporary password may use.
+// Otherwise such a session sees only public pages.
+func WhileTemporary(r Route) Route {
+	r.temporary = true
+	return r
+}
+
+// check refuses a row whose requirement does not fit its path.
+func (r Route) check() error {
+	_, byPermission := r.Requires.(tenancy.Permission)
+	inOrg := r.Path == OrgPrefix || strings.HasPrefix(r.Path, OrgPrefix+"/")
+	switch {
+	case (byPermission || r.Requires == AnyMember) != inOrg:
+		return fmt.Errorf("web: %s %s needs %s, which its path does not fit", r.Method, r.Path, r.Requires)
+	case r.reauth && r.Requires == Anyone:
+		return fmt.Errorf("web: %s %s requires a password of anonymous users", r.Method, r.Path)
+	}
+	return nil
+}
+
+// Mount registers a table. GET routes serve HEAD too.
+func (s *Site) Mount(e *echo.Echo, table []Route) {
+	for _, r := range table {
+		if err := r.check(); err != nil {
+			panic(err)
+		}
+		methods := []string{r.Method}
+		if r.Method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		e.Match(methods, echoPath(r.Path), s.serve(r), s.Protect)
+	}
+}
+
+// echoPath converts {name} to echo's :name.
+func echoPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}

@@ -1,0 +1,249 @@
+package site
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"purser/ids"
+	"purser/store/people"
+)
+
+const (
+	idleSession     = 8 * time.Hour
+	absoluteSession = 7 * 24 * time.Hour
+	// reauthWithin is how long an entered password counts as recent.
+	reauthWithin = 10 * time.Minute
+	// maxAgentLength is longer than any real User-Agent.
+	maxAgentLength = 300
+)
+
+// Keys of the session's content.
+const (
+	sessionUser      = "user"
+	sessionReauthAt  = "proven" // when the password was last entered
+	sessionFormToken = "form"
+	sessionFlash     = "flash"
+	sessionAwaiting  = "awaiting" // the user whose password was right and whose code is missing
+)
+
+// Cookie names. Browsers accept the __Host- prefix only over https and for this exact
+// host, so plain http uses another name.
+const (
+	cookieName      = "purser"
+	cookieNameHTTPS = "__Host-purser"
+)
+
+// plainCookieName contains the server's port. Browsers send cookies to every port of a
+// host, so two servers on one machine would otherwise overwrite each other's sessions.
+func plainCookieName(address string) string {
+	if at, err := url.Parse(address); err == nil && at.Port() != "" {
+		return cookieName + "-" + at.Port()
+	}
+	return cookieName
+}
+
+func newSessions(auth people.Auth, address string, https bool, now func() int64) *scs.SessionManager {
+	m := scs.New()
+	m.Store = sessionStore{entrance: auth, now: now}
+	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
+	m.Cookie.Name = plainCookieName(address)
+	if https {
+		m.Cookie.Name, m.Cookie.Secure = cookieNameHTTPS, true
+	}
+	m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Path = true, http.SameSiteLaxMode, "/"
+	return m
+}
+
+// Bearer is what the session store needs beside the content. It is passed in the
+// context, because scs calls the store.
+type Bearer struct {
+	userID  ids.ID
+	Address string
+	agent   string
+	Token   string        // of the cookie, if it has a session
+	changed bool          // the content was changed in this request
+	Mails   []people.Mail // written with a new session
+	saved   bool          // the session was saved, so the cookie is set
+}
+
+type bearerKey struct{}
+
+// sessionStore stores sessions in Postgres.
+type sessionStore struct {
+	entrance people.Auth
+	now      func() int64
+}
+
+// FindCtx reads a session.
+func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	now := s.now()
+	return s.entrance.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
+}
+
+// CommitCtx saves a session. Only a session that began in this request is inserted: one
+// that was ended meanwhile stays ended. A request that changed nothing does not write
+// the content, so it cannot overwrite a concurrent change.
+func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byte, expiry time.Time) error {
+	b := ctx.Value(bearerKey{}).(*Bearer)
+	now := s.now()
+	// scs uses the machine's clock: convert the remaining time to the site's.
+	expires := now + time.Until(expiry).Milliseconds()
+	kept := people.Session{UserID: b.userID, SeenAt: now, ExpiresAt: expires, Address: b.Address, Agent: b.agent}
+	var err error
+	switch {
+	case token != b.Token:
+		kept.ID, kept.CreatedAt, b.saved = ids.New(), now, true
+		err = s.entrance.OpenSession(ctx, token, kept, content, b.Mails...)
+	case b.changed:
+		b.saved, err = s.entrance.ContinueSession(ctx, token, kept, content)
+	default:
+		b.saved, err = s.entrance.TouchSession(ctx, token, kept)
+	}
+	return err
+}
+
+// DeleteCtx ends a session.
+func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
+	return s.entrance.CloseSession(ctx, token)
+}
+
+// Find implements scs.Store. scs prefers the context variants, so Find, Commit and Delete
+// are not called.
+func (s sessionStore) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store.
+func (s sessionStore) Commit(token string, content []byte, expiry time.Time) error {
+	return s.CommitCtx(context.WithValue(context.Background(), bearerKey{}, &Bearer{}), token, content, expiry)
+}
+
+// Delete implements scs.Store.
+func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// loadSession loads the session of the cookie, or starts an empty one, which is saved
+// only once it has content.
+func (req *Request) loadSession(r *http.Request) error {
+	token := ""
+	if cookie, err := r.Cookie(req.Site.sessions.Cookie.Name); err == nil {
+		token = cookie.Value
+	}
+	req.Bearer = &Bearer{Address: req.Site.clientAddress(r), agent: Shorten(r.UserAgent(), maxAgentLength)}
+	ctx := context.WithValue(r.Context(), bearerKey{}, req.Bearer)
+	ctx, err := req.Site.sessions.Load(ctx, token)
+	if err != nil {
+		return err
+	}
+	req.Context = ctx
+	req.Bearer.Token = req.Site.sessions.Token(ctx)
+	if id, err := ids.Parse(ids.User, req.Site.sessions.GetString(ctx, sessionUser)); err == nil {
+		req.Bearer.userID = id
+	}
+	return nil
+}
+
+// saveSession writes the session and its cookie. If another request ended or renewed the
+// session meanwhile, the cookie is left unchanged.
+func (req *Request) saveSession() error {
+	m, w := req.Site.sessions, req.echo.Response()
+	switch m.Status(req.Context) {
+	case scs.Modified:
+		token, expiry, err := m.Commit(req.Context)
+		if err != nil {
+			return err
+		}
+		if req.Bearer.saved {
+			m.WriteSessionCookie(req.Context, w, token, expiry)
+		}
+	case scs.Destroyed:
+		m.WriteSessionCookie(req.Context, w, "", time.Time{})
+	}
+	return nil
+}
+
+// resetSession clears the session and renews its token, against session fixation.
+func (req *Request) resetSession() error {
+	req.Bearer.userID = ids.ID{}
+	if err := req.Site.sessions.Clear(req.Context); err != nil {
+		return err
+	}
+	return req.Site.sessions.RenewToken(req.Context)
+}
+
+// SignIn starts a session of the user.
+func (req *Request) SignIn(user ids.ID) error {
+	if err := req.resetSession(); err != nil {
+		return err
+	}
+	req.Bearer.userID = user
+	req.put(sessionUser, user.Format(ids.User))
+	req.put(sessionFormToken, rand.Text())
+	req.MarkReauthenticated()
+	return nil
+}
+
+// put writes into the session.
+func (req *Request) put(name string, value any) {
+	req.Bearer.changed = true
+	req.Site.sessions.Put(req.Context, name, value)
+}
+
+// MarkReauthenticated records that the password was entered now.
+func (req *Request) MarkReauthenticated() { req.put(sessionReauthAt, req.Site.Now()) }
+
+// isReauthenticated reports whether the password was entered recently.
+func (req *Request) isReauthenticated() bool {
+	age := req.Site.Now() - req.Site.sessions.GetInt64(req.Context, sessionReauthAt)
+	return age >= 0 && age <= reauthWithin.Milliseconds()
+}
+
+// SignOut ends the session.
+func (req *Request) SignOut() error {
+	req.Bearer.userID = ids.ID{}
+	return req.Site.sessions.Destroy(req.Context)
+}
+
+// flash shows a message once, on the next page.
+func (req *Request) flash(message string) { req.put(sessionFlash, message) }
+
+func (req *Request) takeFlash() string {
+	message := req.Site.sessions.PopString(req.Context, sessionFlash)
+	req.Bearer.changed = req.Bearer.changed || message != ""
+	return message
+}
+
+func (req *Request) formToken() string {
+	return req.Site.sessions.GetString(req.Context, sessionFormToken)
+}
+
+// SessionCookie is the name of the session cookie.
+func (s *Site) SessionCookie() string { return s.sessions.Cookie.Name }
+
+// RenewSession keeps the session under a new token.
+func (req *Request) RenewSession() error { return req.Site.sessions.RenewToken(req.Context) }
+
+// AwaitCode stores the user whose password was right and who still needs a second
+// factor. It ends any earlier session in this browser: the password must not count for
+// another user.
+func (req *Request) AwaitCode(user ids.ID) error {
+	if err := req.resetSession(); err != nil {
+		return err
+	}
+	req.put(sessionAwaiting, user.Format(ids.User))
+	req.MarkReauthenticated()
+	return nil
+}
+
+// AwaitingCode is the user whose password was right within that time and whose code is
+// missing.
+func (req *Request) AwaitingCode(within time.Duration) (user ids.ID, waiting bool) {
+	m := req.Site.sessions
+	user, err := ids.Parse(ids.User, m.GetString(req.Context, sessionAwaiting))
+	age := req.Site.Now() - m.GetInt64(req.Context, sessionReauthAt)
+	return user, err == nil && age >= 0 && age <= within.Milliseconds()
+}

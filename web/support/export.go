@@ -1,0 +1,193 @@
+package support
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store/reports"
+	"purser/tenancy"
+	"purser/web/site"
+)
+
+const (
+	// maxExport is the most rows of one file: little enough to be built in memory. Older
+	// rows are left out, and the file's name says so.
+	maxExport = 10_000
+	// Events are read in batches, with a limit on their number: a filter that matches
+	// few events must not scan without end.
+	exportTimeout  = 10 * time.Minute // of everything about a customer, which is streamed
+	exportPortion  = 500
+	exportPortions = 40
+)
+
+// exportName names the content, and whether rows were left out.
+func exportName(req *site.Request, of string, more bool) string {
+	if more {
+		of += fmt.Sprintf("-newest-%d", maxExport)
+	}
+	return req.App.Slug + "-" + of + ".csv"
+}
+
+func (s *Pages) depositsExport(req *site.Request) (site.Response, error) {
+	q, problems := depositQuery(req)
+	if len(problems) > 0 {
+		return site.Redirect(req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to").At("", "")), nil
+	}
+	q.Limit = maxExport
+	found, more, err := req.Reports().FindDeposits(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	var rows [][]string
+	for _, d := range found {
+		key := ""
+		if d.IdempotencyKey != nil {
+			key = *d.IdempotencyKey
+		}
+		rows = append(rows, []string{
+			d.ID.Format(ids.Deposit), site.Timestamp(d.CreatedAt), d.Identity, string(d.Kind), d.CreditKey,
+			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
+		})
+	}
+	return site.CSVFile(exportName(req, "deposits", more), []string{
+		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
+	}, rows), nil
+}
+
+func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
+	q := eventQuery(req)
+	q.Limit = exportPortion
+	var rows [][]string
+	more := true
+	for range exportPortions {
+		found, next, err := req.Reports().Events(req.Context, q)
+		if err != nil {
+			return site.Response{}, err
+		}
+		for _, e := range found {
+			rows = append(rows, []string{
+				e.TransactionID.Format(ids.Transaction), e.EventID, site.Timestamp(e.CreatedAt), site.Timestamp(e.OccurredAt), e.Identity, e.FeatureKey,
+				strconv.FormatInt(e.Quantity, 10), e.EntityID, strconv.FormatBool(!e.DeduplicatedFrom.IsZero()), e.CreditKey,
+				e.Charge.Amount.Credits(), e.Charge.Amount.String(), e.BalanceAfter.String(), e.KeyName, string(e.Properties),
+			})
+		}
+		if more = next != nil; !more || len(rows) >= maxExport {
+			break
+		}
+		q.Page = *next
+	}
+	return site.CSVFile(exportName(req, "events", more), []string{
+		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
+		"credits", "nanocredits", "nanocredits after", "key", "properties",
+	}, rows), nil
+}
+
+func (s *Pages) subscriptionsExport(req *site.Request) (site.Response, error) {
+	q := subscriptionQuery(req)
+	q.Limit = maxExport
+	found, more, err := req.Reports().FindSubscriptions(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	var rows [][]string
+	for _, f := range found {
+		rows = append(rows, []string{
+			f.ID.Format(ids.Subscription), f.Identity, f.PlanKey, string(f.Status), site.Timestamp(f.Period.Start), site.Timestamp(f.Period.End),
+			strconv.FormatBool(f.CancelAtPeriodEnd), site.Timestamp(f.CreatedAt), site.Timestamp(f.EndedAt), f.ProviderID,
+		})
+	}
+	return site.CSVFile(exportName(req, "subscriptions", more), []string{
+		"id", "identity", "plan", "status", "period start", "period end", "ends with its period", "created", "ended", "provider id",
+	}, rows), nil
+}
+
+func (s *Pages) checkoutsExport(req *site.Request) (site.Response, error) {
+	q := checkoutQuery(req)
+	q.Limit = maxExport
+	found, more, err := req.Payments().Checkouts(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	var rows [][]string
+	for _, c := range found {
+		nanocredits := ""
+		if c.CreditKey != "" {
+			nanocredits = c.Amount.String()
+		}
+		rows = append(rows, []string{
+			c.ID.Format(ids.Checkout), string(c.Kind), c.Identity, c.PlanKey, c.CreditKey, nanocredits, strconv.FormatInt(c.AmountCents, 10), c.Currency,
+			c.State, site.Timestamp(c.CreatedAt), site.Timestamp(c.ExpiresAt), c.SessionID,
+		})
+	}
+	return site.CSVFile(exportName(req, "checkouts", more), []string{
+		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id",
+	}, rows), nil
+}
+
+// signedText is the signed change of an entry: balance less debt.
+func signedText(d metering.Delta) string {
+	if d.Out && d.Amount > 0 {
+		return "-" + d.Amount.String()
+	}
+	return d.Amount.String()
+}
+
+func (s *Pages) journalExport(req *site.Request) (site.Response, error) {
+	_, w, err := s.walletHead(req, "journal")
+	if err != nil {
+		return site.Response{}, err
+	}
+	lines, _, more, err := req.Reports().Journal(req.Context, reports.JournalPage{WalletID: w.ID, Limit: maxExport})
+	if err != nil {
+		return site.Response{}, err
+	}
+	var rows [][]string
+	for _, l := range lines {
+		rows = append(rows, []string{
+			strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), site.Timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
+			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
+		})
+	}
+	return site.CSVFile(exportName(req, "journal", more), []string{
+		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity", "other identity",
+	}, rows), nil
+}
+
+// otherIdentity is the other side of a transfer.
+func otherIdentity(l reports.JournalLine) string {
+	if l.Transfer == nil {
+		return ""
+	}
+	return l.Transfer.Identity
+}
+
+// downloadWallet streams everything about a customer. It shows more than the journal, so
+// it requires what the API requires.
+func (s *Pages) downloadWallet(req *site.Request) (site.Response, error) {
+	id, err := req.ID("id", ids.Wallet)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := req.Member.Permissions().Require(tenancy.WalletsWrite); err != nil {
+		return site.Response{}, err
+	}
+	w, err := req.Reports().WalletByID(req.Context, id)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if s.exportWallet == nil {
+		return site.Response{}, fault.New(fault.PathNotFound)
+	}
+	// The page's deadline is too short for it, and ends with the handler.
+	return site.Stream(req.App.Slug+"-"+id.Format(ids.Wallet)+".json", "application/json", func(begin func() io.Writer) error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context), exportTimeout)
+		defer cancel()
+		return s.exportWallet(ctx, req.Scope(), w.Identity, begin)
+	}), nil
+}

@@ -1,0 +1,105 @@
+package support
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/views/component"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+func (s *Pages) renameForm(req *site.Request) (site.Response, error) {
+	head, _, err := s.walletHead(req, "")
+	return site.Show(supportpage.RenamePage(supportpage.RenameForm{WalletHead: head, Key: formKey()})), err
+}
+
+// rename gives a wallet another identity, once for a form. The form has the identity that
+// was shown: a wallet that was renamed meanwhile is not renamed again.
+func (s *Pages) rename(req *site.Request) (site.Response, error) {
+	head, w, err := s.walletHead(req, "")
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	to, err := metering.ParseIdentity(f.Text("to"))
+	if err != nil {
+		f.Fail("to", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
+	}
+	if f.OK() {
+		_, _, err := req.Tenant().Rename(req.Context, store.Rename{
+			ID: ids.New(), From: f.Text("from"), To: to, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+		})
+		if fault.Is(err, fault.WalletNotFound) {
+			f.Fail("to", "The wallet was renamed meanwhile. Open the page again.")
+		} else if err := f.Check("to", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		return site.Invalid(supportpage.RenamePage(supportpage.RenameForm{
+			WalletHead: head, Key: f.Text("key"), To: f.Text("to"), Answered: component.Answered{Problems: f.Problems},
+		})), nil
+	}
+	if s.Cashier != nil {
+		s.Cashier.Wake(req.Scope())
+	}
+	return req.Done(req.WalletPath(w.ID), "Wallet renamed.")
+}
+
+func (s *Pages) eraseForm(req *site.Request) (site.Response, error) {
+	head, _, err := s.walletHead(req, "")
+	return site.Show(supportpage.ErasePage(supportpage.EraseForm{WalletHead: head, Key: formKey()})), err
+}
+
+// erase erases a wallet, once for a form, after its identity was typed.
+func (s *Pages) erase(req *site.Request) (site.Response, error) {
+	head, w, err := s.walletHead(req, "")
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	if metering.IsTombstone(w.Identity) {
+		return req.Done(req.WalletPath(w.ID), "Customer erased.")
+	}
+	reason := f.Text("reason")
+	switch {
+	case reason == "":
+		f.Fail("reason", "Enter a reason.")
+	case utf8.RuneCountInString(reason) > store.MaxErasureReason:
+		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", store.MaxErasureReason))
+	case strings.Contains(reason, w.Identity):
+		f.Fail("reason", "The reason is kept. Leave the identity out of it.")
+	}
+	if f.Text("identity") != w.Identity {
+		f.Fail("identity", "This is not the identity of this wallet.")
+	}
+	if f.OK() {
+		_, _, err := req.Tenant().Erase(req.Context, store.Erasure{
+			ID: ids.New(), Identity: w.Identity, Reason: reason, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+		})
+		if err := f.Check("", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		return site.Invalid(supportpage.ErasePage(supportpage.EraseForm{
+			WalletHead: head, Key: f.Text("key"), Typed: f.Text("identity"), Reason: reason, Answered: component.Answered{Problems: f.Problems},
+		})), nil
+	}
+	if s.Cashier != nil {
+		s.Cashier.Wake(req.Scope())
+	}
+	return req.Done(req.WalletPath(w.ID), "Customer erased.")
+}

@@ -1,0 +1,214 @@
+package support
+
+import (
+	"strconv"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/payments"
+	"purser/store/reports"
+	"purser/views/component"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+func (s *Pages) events(req *site.Request) (site.Response, error) {
+	p, err := req.Before(ids.Transaction)
+	if err != nil {
+		return site.Response{}, err
+	}
+	options, err := featureFilter(req, "All features")
+	if err != nil {
+		return site.Response{}, err
+	}
+	q := eventQuery(req)
+	q.Page = p
+	found, next, err := req.Reports().Events(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	list := req.Listing(req.AppPath("events"), "event", "feature")
+	view := supportpage.EventList{Frame: req.Frame("Events", "events"), Path: list.Path, Export: list.File(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
+	for _, e := range found {
+		view.Events = append(view.Events, newEventRow(req, e, true))
+	}
+	older := ""
+	if next != nil {
+		older = next.Before.Format(ids.Transaction)
+		view.Unfinished = len(found) < p.Limit
+	}
+	view.Pages = list.Pages("before", !p.Before.IsZero(), older)
+	return site.Show(supportpage.Events(view)), nil
+}
+
+func eventQuery(req *site.Request) reports.EventQuery {
+	return reports.EventQuery{EventID: req.Query("event"), FeatureKey: req.Query("feature")}
+}
+
+// featureFilter lists the features to filter by.
+func featureFilter(req *site.Request, none string) ([]component.Option, error) {
+	options := []component.Option{{Value: "", Text: none}}
+	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, f := range features {
+		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
+	}
+	return options, err
+}
+
+var depositKinds = []component.Option{
+	{Value: "", Text: "All kinds"},
+	{Value: string(metering.EntryDeposit), Text: "Deposits"},
+	{Value: string(metering.EntryGrant), Text: "Grants"},
+	{Value: string(metering.EntryTopUp), Text: "Top-ups"},
+}
+
+const dayLayout = "2006-01-02"
+
+// depositQuery parses the filters and their validation errors.
+func depositQuery(req *site.Request) (q reports.DepositQuery, problems []component.Problem) {
+	q.CreditKey = req.Query("credit")
+	for _, kind := range depositKinds {
+		if kind.Value == req.Query("kind") {
+			q.Kind = metering.EntryKind(kind.Value)
+		}
+	}
+	q.From, q.To, problems = readDays(req)
+	return q, problems
+}
+
+func (s *Pages) deposits(req *site.Request) (site.Response, error) {
+	p, err := req.Before(ids.Deposit)
+	if err != nil {
+		return site.Response{}, err
+	}
+	q, problems := depositQuery(req)
+	q.Page = p
+	list := req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to")
+	view := supportpage.DepositList{
+		Frame: req.Frame("Deposits", "deposits"), Path: list.Path, Export: list.File(),
+		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
+		From: req.Query("from"), To: req.Query("to"), Active: len(list.Filter) > 0, Problems: problems,
+	}
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	if err != nil {
+		return site.Response{}, err
+	}
+	for _, c := range credits {
+		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
+	}
+	if len(problems) > 0 {
+		return site.Invalid(supportpage.Deposits(view)), nil
+	}
+	found, more, err := req.Reports().FindDeposits(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	for _, d := range found {
+		view.Deposits = append(view.Deposits, newDepositRow(req, d, true))
+	}
+	view.Pages = list.Pages("before", !p.Before.IsZero(), site.LastID(found, more, ids.Deposit, func(d reports.DepositFound) ids.ID { return d.ID }))
+	return site.Show(supportpage.Deposits(view)), nil
+}
+
+// onHold is the filter for failed payments, in either of the two states.
+const onHold = "hold"
+
+var subscriptionStatuses = []component.Option{
+	{Value: "", Text: "Any state"},
+	{Value: onHold, Text: "Payment hold"},
+	{Value: string(metering.StatusActive), Text: "Active"},
+	{Value: string(metering.StatusTrialing), Text: "Trialing"},
+	{Value: string(metering.StatusPastDue), Text: "Past due"},
+	{Value: string(metering.StatusUnpaid), Text: "Unpaid"},
+	{Value: string(metering.StatusPaused), Text: "Paused"},
+	{Value: string(metering.StatusIncomplete), Text: "Incomplete"},
+	{Value: string(metering.StatusCanceled), Text: "Ended"},
+}
+
+func subscriptionQuery(req *site.Request) reports.SubscriptionQuery {
+	chosen := req.Query("status")
+	q := reports.SubscriptionQuery{OnHold: chosen == onHold}
+	for _, status := range subscriptionStatuses {
+		if status.Value == chosen && !q.OnHold {
+			q.Status = metering.SubscriptionStatus(chosen)
+		}
+	}
+	return q
+}
+
+func (s *Pages) subscriptions(req *site.Request) (site.Response, error) {
+	p, err := req.Before(ids.Subscription)
+	if err != nil {
+		return site.Response{}, err
+	}
+	q := subscriptionQuery(req)
+	q.Page = p
+	found, more, err := req.Reports().FindSubscriptions(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	list := req.Listing(req.AppPath("subscriptions"), "status")
+	view := supportpage.SubscriptionList{
+		Frame: req.Frame("Subscriptions", "subscriptions"), Path: list.Path, Export: list.File(), Status: req.Query("status"), Statuses: subscriptionStatuses,
+	}
+	for _, row := range found {
+		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, row, true))
+	}
+	view.Pages = list.Pages("before", !p.Before.IsZero(), site.LastID(found, more, ids.Subscription, func(s reports.SubscriptionFound) ids.ID { return s.ID }))
+	return site.Show(supportpage.Subscriptions(view)), nil
+}
+
+var checkoutKinds = []component.Option{
+	{Value: "", Text: "All kinds"},
+	{Value: string(payments.SubscriptionCheckout), Text: "Subscriptions"},
+	{Value: string(payments.TopUpCheckout), Text: "Top-ups"},
+}
+
+func checkoutQuery(req *site.Request) payments.CheckoutPage {
+	q := payments.CheckoutPage{Identity: req.Query("identity")}
+	for _, kind := range checkoutKinds {
+		if kind.Value == req.Query("kind") {
+			q.Kind = payments.CheckoutKind(kind.Value)
+		}
+	}
+	return q
+}
+
+func (s *Pages) checkouts(req *site.Request) (site.Response, error) {
+	p, err := req.Before(ids.Checkout)
+	if err != nil {
+		return site.Response{}, err
+	}
+	q := checkoutQuery(req)
+	q.Page = p
+	found, more, err := req.Payments().Checkouts(req.Context, q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	list := req.Listing(req.AppPath("checkouts"), "identity", "kind")
+	view := supportpage.CheckoutList{
+		Frame: req.Frame("Checkouts", "checkouts"), Path: list.Path, Export: list.File(), Identity: q.Identity, Kind: string(q.Kind), Kinds: checkoutKinds,
+	}
+	for _, c := range found {
+		row := supportpage.CheckoutRow{
+			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
+			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
+			WalletHref: req.Listing(req.AppPath("wallets")).At("q", c.Identity), State: component.CheckoutBadge(c.State), CreatedAt: c.CreatedAt,
+		}
+		if c.IsOpen() {
+			row.ExpiresAt = c.ExpiresAt
+		}
+		view.Checkouts = append(view.Checkouts, row)
+	}
+	view.Pages = list.Pages("before", !p.Before.IsZero(), site.LastID(found, more, ids.Checkout, func(c payments.Checkout) ids.ID { return c.ID }))
+	return site.Show(supportpage.Checkouts(view)), nil
+}
+
+// count formats a whole number.
+func count(n int64) string {
+	if n < 0 {
+		return strconv.FormatInt(n, 10)
+	}
+	return component.CountText(uint64(n))
+}

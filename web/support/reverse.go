@@ -1,0 +1,129 @@
+package support
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/reports"
+	"purser/tenancy"
+	"purser/views/component"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+// reversible reads an accepted event by its transaction, and what was returned of it.
+func reversible(req *site.Request) (e reports.EventFound, reversals []store.Reversal, err error) {
+	id, err := req.ID("id", ids.Transaction)
+	if err != nil {
+		return e, nil, err
+	}
+	t, err := req.Reports().Transaction(req.Context, id)
+	if err != nil {
+		return e, nil, err
+	}
+	if t.Event == nil || !t.Event.DeduplicatedFrom.IsZero() {
+		return e, nil, fault.New(fault.PathNotFound)
+	}
+	reversals, err = eventReversals(req, *t.Event)
+	return *t.Event, reversals, err
+}
+
+func eventReversals(req *site.Request, e reports.EventFound) ([]store.Reversal, error) {
+	found, err := req.Tenant().Reversals(req.Context, []store.EventKey{{WalletID: e.WalletID, TransactionID: e.TransactionID}})
+	return found[e.TransactionID], err
+}
+
+// leftOf is what is left of a charge.
+func leftOf(charge metering.Amount, reversals []store.Reversal) metering.Amount {
+	for _, r := range reversals {
+		charge -= min(charge, r.Amount)
+	}
+	return charge
+}
+
+// showReversals adds what was returned of a charge to its page, and the way to return
+// more.
+func showReversals(req *site.Request, e reports.EventFound, view *supportpage.Change) error {
+	reversals, err := eventReversals(req, e)
+	full := false
+	for _, r := range reversals {
+		view.Reversals = append(view.Reversals, supportpage.ReversalRow{
+			Href: req.TransactionPath(r.ID), Amount: r.Amount, CreditKey: e.CreditKey, Reason: r.Reason, CreatedAt: r.CreatedAt,
+		})
+		full = full || r.Full
+	}
+	if req.May(tenancy.BalancesAdjust) && !full && e.DeduplicatedFrom.IsZero() {
+		view.Reverse = req.TransactionPath(e.TransactionID) + "/reverse"
+	}
+	return err
+}
+
+func (s *Pages) reverseForm(req *site.Request) (site.Response, error) {
+	e, reversals, err := reversible(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(supportpage.ReversePage(reverseView(req, e, reversals, supportpage.ReverseForm{EntryID: ids.New().Format(ids.Transaction)}))), nil
+}
+
+// reverse returns a charge. The form's id is the idempotency key, so that a form sent
+// twice returns it once.
+func (s *Pages) reverse(req *site.Request) (site.Response, error) {
+	e, reversals, err := reversible(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	requested := readReversal(f)
+	requested.EventID, requested.By, requested.CreatedAt = e.EventID, req.User.ID, req.Now()
+	if f.OK() {
+		made, _, err := req.Tenant().Reverse(req.Context, requested)
+		if err := f.Check("amount", err); err != nil {
+			return site.Response{}, err
+		}
+		if f.OK() {
+			return req.Done(req.TransactionPath(e.TransactionID), "Returned "+component.CreditsText(made.Amount, e.CreditKey)+".")
+		}
+	}
+	return site.Invalid(supportpage.ReversePage(reverseView(req, e, reversals, supportpage.ReverseForm{
+		EntryID: f.Text("entry"), Amount: f.Text("amount"), Reason: f.Text("reason"), Problems: f.Problems,
+	}))), nil
+}
+
+func reverseView(req *site.Request, e reports.EventFound, reversals []store.Reversal, form supportpage.ReverseForm) supportpage.ReverseForm {
+	form.Frame, form.Path = req.Frame("Reverse charge", "wallets"), req.TransactionPath(e.TransactionID)
+	form.ID, form.Identity, form.CreditKey = e.TransactionID.Format(ids.Transaction), e.Identity, e.CreditKey
+	form.Left = leftOf(e.Charge.Amount, reversals)
+	return form
+}
+
+// readReversal parses the form, without the event and the actor.
+func readReversal(f *site.Form) (requested store.Reversal) {
+	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
+	if err != nil {
+		f.Fail("", "The form data was invalid. Open the form again.")
+	}
+	if text := f.Text("amount"); text != "" {
+		amount, ok := metering.ParseCredits(text)
+		if !ok || amount == 0 {
+			f.Fail("amount", "Enter an amount above zero, such as 12.5 (up to 9 decimals), or nothing to return all.")
+		}
+		requested.Requested = &amount
+	}
+	requested.Reason = f.Text("reason")
+	if requested.Reason == "" {
+		f.Fail("reason", "Enter a reason.")
+	}
+	if utf8.RuneCountInString(requested.Reason) > store.MaxReversalReason || !utf8.ValidString(requested.Reason) {
+		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", store.MaxReversalReason))
+	}
+	requested.ID, requested.IdempotencyKey = id, id.Format(ids.Transaction)
+	return requested
+}

@@ -1,0 +1,70 @@
+package support
+
+import (
+	"purser/tenancy"
+	"purser/web/site"
+)
+
+// Routes are the support pages of an application.
+func (s *Pages) Routes() []site.Route {
+	const app = site.AppPrefix
+	return []site.Route{
+		site.Get(app, tenancy.WalletsRead, s.overview),
+		site.Get(app+"/search", tenancy.WalletsRead, s.search),
+
+		site.Get(app+"/wallets", tenancy.WalletsRead, s.wallets),
+		site.Get(app+"/wallets/new", tenancy.WalletsWrite, s.newWallet),
+		site.Post(app+"/wallets/new", tenancy.WalletsWrite, s.createWallet),
+		site.Get(app+"/wallets/{id}", tenancy.JournalRead, s.walletJournal),
+		site.Get(app+"/wallets/{id}/journal.csv", tenancy.JournalRead, s.Export(s.journalExport)),
+		site.Get(app+"/wallets/{id}/export.json", tenancy.JournalRead, s.downloadWallet),
+		site.Get(app+"/wallets/{id}/usage", tenancy.JournalRead, s.walletUsage),
+		site.Get(app+"/wallets/{id}/denials", tenancy.JournalRead, s.walletDenials),
+		site.Get(app+"/wallets/{id}/notifications", tenancy.NotificationsRead, s.walletNotifications),
+		site.Get(app+"/wallets/{id}/deposits", tenancy.DepositsRead, s.walletDeposits),
+		site.Get(app+"/wallets/{id}/subscription", tenancy.SubscriptionsRead, s.walletSubscriptions),
+		site.Get(app+"/wallets/{id}/deposit", tenancy.DepositsWrite, s.addCreditsForm),
+		site.Post(app+"/wallets/{id}/deposit", tenancy.DepositsWrite, s.addCredits),
+		site.Get(app+"/wallets/{id}/checkout", tenancy.SubscriptionsWrite, s.checkoutLinkForm),
+		site.Post(app+"/wallets/{id}/checkout", tenancy.SubscriptionsWrite, s.createCheckoutLink),
+		site.Get(app+"/wallets/{id}/topup", tenancy.SubscriptionsWrite, s.topUpLinkForm),
+		site.Post(app+"/wallets/{id}/topup", tenancy.SubscriptionsWrite, s.createTopUpLink),
+		site.Get(app+"/wallets/{id}/change", tenancy.SubscriptionsWrite, s.changePlanForm),
+		site.Post(app+"/wallets/{id}/change", tenancy.SubscriptionsWrite, s.changePlan),
+		site.Post(app+"/wallets/{id}/cancel", tenancy.SubscriptionsWrite, s.cancelPlan),
+		site.Post(app+"/wallets/{id}/portal", tenancy.SubscriptionsWrite, s.openPortal),
+		site.Get(app+"/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjustForm),
+		site.Post(app+"/wallets/{id}/adjust", tenancy.BalancesAdjust, s.adjust),
+		site.Get(app+"/wallets/{id}/rename", tenancy.WalletsWrite, s.renameForm),
+		site.Post(app+"/wallets/{id}/rename", tenancy.WalletsWrite, s.rename),
+		site.Get(app+"/wallets/{id}/erase", tenancy.BalancesAdjust, s.eraseForm),
+		site.Post(app+"/wallets/{id}/erase", tenancy.BalancesAdjust, s.erase),
+		site.Get(app+"/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transferForm),
+		site.Post(app+"/wallets/{id}/transfer", tenancy.BalancesAdjust, s.transfer),
+
+		site.Get(app+"/transactions/{id}", tenancy.JournalRead, s.transaction),
+		site.Get(app+"/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverseForm),
+		site.Post(app+"/transactions/{id}/reverse", tenancy.BalancesAdjust, s.reverse),
+		site.Get(app+"/transactions/{id}/refund", tenancy.BalancesAdjust, s.refundForm),
+		site.Post(app+"/transactions/{id}/refund", tenancy.BalancesAdjust, s.refund),
+		site.Get(app+"/check", tenancy.JournalRead, s.check),
+		site.Get(app+"/denials", tenancy.JournalRead, s.denials),
+		site.Get(app+"/denials/{id}", tenancy.JournalRead, s.denial),
+		site.Get(app+"/usage", tenancy.JournalRead, s.usageReport),
+		site.Get(app+"/usage.csv", tenancy.JournalRead, s.Export(s.usageExport)),
+		site.Get(app+"/events", tenancy.JournalRead, s.events),
+		site.Get(app+"/events.csv", tenancy.JournalRead, s.Export(s.eventsExport)),
+		site.Get(app+"/deposits", tenancy.DepositsRead, s.deposits),
+		site.Get(app+"/deposits.csv", tenancy.DepositsRead, s.Export(s.depositsExport)),
+		site.Get(app+"/subscriptions", tenancy.SubscriptionsRead, s.subscriptions),
+		site.Get(app+"/subscriptions.csv", tenancy.SubscriptionsRead, s.Export(s.subscriptionsExport)),
+		site.Get(app+"/checkouts", tenancy.SubscriptionsRead, s.checkouts),
+		site.Get(app+"/checkouts.csv", tenancy.SubscriptionsRead, s.Export(s.checkoutsExport)),
+		site.Get(app+"/alerts", tenancy.SubscriptionsRead, s.alerts),
+		site.Post(app+"/alerts/{id}/resolve", tenancy.SubscriptionsWrite, s.resolveAlert),
+		site.Get(app+"/jobs", tenancy.SubscriptionsRead, s.jobs),
+		site.Post(app+"/jobs/retry", tenancy.SubscriptionsWrite, s.retryJob),
+		site.Get(app+"/requests", tenancy.RequestsRead, s.requests),
+		site.Get(app+"/requests/{id}", tenancy.RequestsRead, s.request),
+	}
+}

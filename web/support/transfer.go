@@ -1,0 +1,155 @@
+package support
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/views/component"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+func (s *Pages) transferForm(req *site.Request) (site.Response, error) {
+	view, err := s.transferView(req, supportpage.TransferForm{EntryID: ids.New().Format(ids.Transaction)})
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Show(view), nil
+}
+
+// readTransfer shows what a transfer would do, and does it once that was confirmed. The
+// form's id is the idempotency key, so that a form sent twice moves credits once.
+func (s *Pages) transfer(req *site.Request) (site.Response, error) {
+	head, from, err := s.walletHead(req, "")
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	requested := readTransfer(f)
+	requested.From, requested.By, requested.CreatedAt = from.Identity, req.User.ID, req.Now()
+	view := supportpage.TransferForm{
+		WalletHead: head, EntryID: f.Text("entry"), To: f.Text("to"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Reason: f.Text("reason"),
+	}
+	if f.OK() && f.IsSet("confirmed") {
+		_, _, err := req.Tenant().Transfer(req.Context, requested)
+		if err := checkTransfer(f, err); err != nil {
+			return site.Response{}, err
+		}
+		if f.OK() {
+			return req.Done(head.Path, "Transferred "+component.CreditsText(requested.Amount, requested.CreditKey)+" to "+component.ShortIdentity(requested.To)+".")
+		}
+	}
+	if f.OK() && !f.IsSet("edit") {
+		preview, err := transferPreview(req, from.Wallet, requested)
+		if err := checkTransfer(f, err); err != nil {
+			return site.Response{}, err
+		}
+		view.Preview = preview
+	}
+	if f.OK() && view.Preview != nil {
+		return site.Show(supportpage.TransferPage(view)), nil
+	}
+	view.Preview, view.Problems = nil, f.Problems
+	page, err := s.transferView(req, view)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if f.OK() {
+		return site.Show(page), nil
+	}
+	return site.Invalid(page), nil
+}
+
+// transferPreview decides a transfer as the store would, without locks.
+func transferPreview(req *site.Request, from metering.Wallet, requested store.Transfer) (*supportpage.TransferPreview, error) {
+	credit, err := req.Tenant().Credit(req.Context, requested.CreditKey)
+	if err != nil {
+		return nil, err
+	}
+	to, err := req.Tenant().Wallet(req.Context, requested.To)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := from.Transfer(to, credit, requested.Amount)
+	if err != nil {
+		return nil, err
+	}
+	preview := &supportpage.TransferPreview{
+		ToHref: req.WalletPath(to.ID), Amount: requested.Amount,
+		FromBefore: from.Balance(credit.ID), FromAfter: decision.From, ToBefore: to.Balance(credit.ID), ToAfter: decision.To,
+	}
+	preview.FromBefore.CreditKey, preview.ToBefore.CreditKey = credit.Key, credit.Key
+	return preview, nil
+}
+
+// checkTransfer adds the refusal of a transfer to the field that caused it.
+func checkTransfer(f *site.Form, err error) error {
+	switch {
+	case fault.Is(err, fault.WalletNotFound):
+		f.Fail("to", "No customer with this identity has a wallet.")
+		return nil
+	case fault.Is(err, fault.CreditNotFound):
+		f.Fail("credit", "Select a credit.")
+		return nil
+	case fault.Is(err, fault.TransferToSelf), fault.Is(err, fault.TooManyBalances), fault.Is(err, fault.BalanceOverflow):
+		return f.Check("to", err)
+	default:
+		return f.Check("amount", err)
+	}
+}
+
+// readTransfer parses the form, without the sender and the actor.
+func readTransfer(f *site.Form) (requested store.Transfer) {
+	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
+	if err != nil {
+		f.Fail("", "The form data was invalid. Open the form again.")
+	}
+	amount, ok := metering.ParseCredits(f.Text("amount"))
+	if !ok || amount == 0 {
+		f.Fail("amount", "Enter an amount above zero, such as 12.5 (up to 9 decimals).")
+	}
+	to := f.Text("to")
+	if to == "" || utf8.RuneCountInString(to) > metering.MaxIdentityLength {
+		f.Fail("to", "Enter the identity of the receiver.")
+	}
+	if f.Text("credit") == "" {
+		f.Fail("credit", "Select a credit.")
+	}
+	reason := f.Text("reason")
+	if reason == "" {
+		f.Fail("reason", "Enter a reason.")
+	}
+	if utf8.RuneCountInString(reason) > metering.MaxTransferReason {
+		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", metering.MaxTransferReason))
+	}
+	return store.Transfer{
+		ID: id, ToEntryID: ids.New(), To: to, CreditKey: f.Text("credit"), Amount: amount, Reason: reason, IdempotencyKey: id.Format(ids.Transaction),
+	}
+}
+
+func (s *Pages) transferView(req *site.Request, form supportpage.TransferForm) (templ.Component, error) {
+	if form.ID == "" {
+		head, _, err := s.walletHead(req, "")
+		if err != nil {
+			return nil, err
+		}
+		form.WalletHead = head
+	}
+	if form.CreditKey == "" && len(form.Balances) > 0 {
+		form.CreditKey = form.Balances[0].CreditKey
+	}
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, c := range credits {
+		form.Credits = append(form.Credits, component.Option{Value: c.Key, Text: c.Name})
+	}
+	return supportpage.TransferPage(form), err
+}

@@ -1,0 +1,159 @@
+package support
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"purser/fault"
+	"purser/metering/rollup"
+	"purser/store/rollups"
+	"purser/views/component"
+	"purser/web/site"
+)
+
+// usageFilters are the parameters of the usage page.
+var usageFilters = []string{"range", "from", "to", "show", "by", "bucket", "credit", "feature", "compare", "zone"}
+
+// The choices of the usage page. The first of each is the default.
+var (
+	usageRanges = []struct {
+		key, label, before string
+	}{
+		{"30", "30 days", "in the previous 30 days"}, {"1", "Today", "yesterday"}, {"7", "7 days", "in the previous 7 days"},
+		{"month", "This month", "in the previous period"}, {"last", "Last month", "in the month before"}, {"year", "12 months", "in the previous 12 months"},
+	}
+	usageShows       = []component.Option{{Value: "charged", Text: "Credits charged"}, {Value: "events", Text: "Events"}, {Value: "quantity", Text: "Quantity"}}
+	usageBys         = []component.Option{{Value: "feature", Text: "Feature"}, {Value: "key", Text: "API key"}, {Value: "none", Text: "Nothing"}}
+	usageBuckets     = []component.Option{{Value: "", Text: "Automatic"}, {Value: "hour", Text: "Hour"}, {Value: "day", Text: "Day"}, {Value: "month", Text: "Month"}}
+	usageComparisons = []component.Option{{Value: "", Text: "Nothing"}, {Value: "before", Text: "Previous period"}}
+	usageZones       = zoneOptions("UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Warsaw", "Europe/Athens", "Europe/Kyiv", "Europe/Istanbul",
+		"Africa/Cairo", "Africa/Lagos", "Africa/Johannesburg", "Africa/Nairobi", "America/New_York", "America/Chicago", "America/Denver", "America/Phoenix",
+		"America/Los_Angeles", "America/Mexico_City", "America/Sao_Paulo", "America/Bogota", "America/Argentina/Buenos_Aires", "Asia/Jerusalem", "Asia/Dubai",
+		"Asia/Karachi", "Asia/Bangkok", "Asia/Singapore", "Asia/Shanghai", "Asia/Tokyo", "Asia/Seoul", "Australia/Sydney", "Australia/Perth", "Pacific/Auckland")
+)
+
+func zoneOptions(names ...string) (list []component.Option) {
+	for _, name := range names {
+		list = append(list, component.Option{Value: name, Text: strings.ReplaceAll(name, "_", " ")})
+	}
+	return list
+}
+
+// chosen is the value of a choice, or the first.
+func chosen(req *site.Request, name string, options []component.Option) string {
+	for _, o := range options {
+		if o.Value == req.Query(name) {
+			return o.Value
+		}
+	}
+	return options[0].Value
+}
+
+// usageInput is what the page was asked for.
+type usageInput struct {
+	rollups.Query
+	key, before        string // of the chosen range, and its comparison in words
+	show, by, zone     string
+	bucket, credit     string
+	compare            bool
+	rangeFrom, rangeTo int64
+	currentYear        int
+}
+
+func readUsageInput(req *site.Request) (in usageInput, problems []component.Problem) {
+	in = usageInput{
+		show: chosen(req, "show", usageShows), by: chosen(req, "by", usageBys), zone: chosen(req, "zone", usageZones), bucket: chosen(req, "bucket", usageBuckets),
+		credit: req.Query("credit"), compare: req.Query("compare") == "before",
+	}
+	in.FeatureKey, in.ByKey = req.Query("feature"), in.by == "key"
+	zone, err := rollup.Zone(in.zone)
+	if err != nil { // all choices are known
+		return in, []component.Problem{{Field: "zone", Message: err.Error()}}
+	}
+	now := time.UnixMilli(req.Now()).In(zone)
+	in.currentYear = now.Year()
+	if problems = in.readRange(req, now); len(problems) > 0 {
+		return in, problems
+	}
+	unit := rollup.Unit(in.bucket)
+	if unit == "" {
+		unit = automaticUnit(in.rangeTo - in.rangeFrom)
+	}
+	in.Buckets, err = rollup.NewBuckets(in.rangeFrom, in.rangeTo, unit, zone)
+	if err != nil {
+		return in, []component.Problem{{Field: "bucket", Message: messageOf(err)}}
+	}
+	return in, nil
+}
+
+// messageOf is the text of a refusal for people.
+func messageOf(err error) string {
+	if f, ok := err.(*fault.Fault); ok {
+		return f.Message
+	}
+	return "Choose another range."
+}
+
+// automaticUnit makes some dozens of bars.
+func automaticUnit(length int64) rollup.Unit {
+	switch days := length / (24 * rollup.Hour); {
+	case days <= 3:
+		return rollup.ByHour
+	case days <= 100:
+		return rollup.ByDay
+	default:
+		return rollup.ByMonth
+	}
+}
+
+// readRange reads the days that were typed, or a named range.
+func (in *usageInput) readRange(req *site.Request, now time.Time) (problems []component.Problem) {
+	day := func(year int, month time.Month, day int) int64 {
+		return time.Date(year, month, day, 0, 0, 0, 0, now.Location()).UnixMilli()
+	}
+	y, m, d := now.Date()
+	tomorrow := day(y, m, d+1)
+	if req.Query("from") != "" || req.Query("to") != "" {
+		from, to, problems := readDays(req)
+		if len(problems) > 0 {
+			return problems
+		}
+		in.key, in.before, in.rangeTo = "", "in the previous period", tomorrow
+		if to != 0 { // days of UTC, read as days of the zone
+			t := time.UnixMilli(to).UTC()
+			in.rangeTo = day(t.Date())
+		}
+		f := time.UnixMilli(from).UTC()
+		if in.rangeFrom = day(f.Date()); from == 0 {
+			t := time.UnixMilli(in.rangeTo).In(now.Location())
+			in.rangeFrom = day(t.Year(), t.Month(), t.Day()-30)
+		}
+		if in.rangeFrom >= in.rangeTo {
+			return []component.Problem{{Field: "from", Message: "Enter a day that is not after the last one."}}
+		}
+		return nil
+	}
+	chosen := usageRanges[0]
+	for _, r := range usageRanges {
+		if r.key == req.Query("range") {
+			chosen = r
+		}
+	}
+	in.key, in.before, in.rangeTo = chosen.key, chosen.before, tomorrow
+	switch chosen.key {
+	case "month":
+		in.rangeFrom = day(y, m, 1)
+	case "last":
+		in.rangeFrom, in.rangeTo = day(y, m-1, 1), day(y, m, 1)
+	case "year":
+		in.rangeFrom, in.rangeTo = day(y, m-11, 1), day(y, m+1, 1)
+	default:
+		days, _ := strconv.Atoi(chosen.key)
+		in.rangeFrom = day(y, m, d+1-days)
+	}
+	return nil
+}
+
+// lastMoment is the last one of the range that has passed.
+func (in usageInput) lastMoment(req *site.Request) int64 { return min(in.rangeTo-1, req.Now()) }

@@ -1,0 +1,299 @@
+package support
+
+import (
+	"fmt"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/reports"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+	"purser/views/component"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+// Actions on a wallet. Each follows the rules of the API operation of the same kind: a
+// form that gets shows the effect, a form that posts commits it, once by its key.
+
+func (s *Pages) newWallet(req *site.Request) (site.Response, error) {
+	return site.Show(supportpage.NewWalletPage(supportpage.NewWallet{Frame: req.Frame("New wallet", "wallets"), List: req.AppPath("wallets"), Path: req.AppPath("wallets", "new")})), nil
+}
+
+func (s *Pages) createWallet(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	identity, err := metering.ParseIdentity(f.Text("identity"))
+	if err != nil {
+		f.Fail("identity", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
+		return site.Invalid(supportpage.NewWalletPage(supportpage.NewWallet{
+			Frame: req.Frame("New wallet", "wallets"), List: req.AppPath("wallets"), Path: req.AppPath("wallets", "new"),
+			Identity: f.Text("identity"), Answered: component.Answered{Problems: f.Problems},
+		})), nil
+	}
+	w, created, err := req.Tenant().CreateWallet(req.Context, ids.New(), identity, req.Now())
+	if err != nil {
+		return site.Response{}, err
+	}
+	if !created {
+		return req.Done(req.WalletPath(w.ID), "This wallet already exists.")
+	}
+	return req.Done(req.WalletPath(w.ID), "Wallet created.")
+}
+
+// formKey is an idempotency key for one form.
+func formKey() string { return "dashboard-" + ids.New().String() }
+
+func (s *Pages) addCreditsForm(req *site.Request) (site.Response, error) {
+	view, w, err := s.addCreditsView(req, req.Query("credit"), req.Query("amount"))
+	if err != nil {
+		return site.Response{}, err
+	}
+	if view.Amount == "" {
+		return site.Show(supportpage.AddCreditsPage(view)), nil
+	}
+	amount, problem := depositAmount(view.Amount)
+	before := balanceOf(w, view.CreditKey)
+	after, err := before.Receive(amount)
+	switch {
+	case problem != "":
+		view.Problems = []component.Problem{{Field: "amount", Message: problem}}
+	case err != nil:
+		view.Problems = []component.Problem{{Field: "amount", Message: "The balance would exceed 19 digits."}}
+	default:
+		view.Key, view.Review = formKey(), &supportpage.CreditsReview{Amount: amount, Before: before, After: after}
+		return site.Show(supportpage.AddCreditsPage(view)), nil
+	}
+	return site.Invalid(supportpage.AddCreditsPage(view)), nil
+}
+
+func (s *Pages) addCreditsView(req *site.Request, creditKey, amount string) (supportpage.AddCredits, reports.WalletFound, error) {
+	head, w, err := s.walletHead(req, "")
+	if err != nil {
+		return supportpage.AddCredits{}, w, err
+	}
+	view := supportpage.AddCredits{WalletHead: head, Form: head.Path + "/deposit", CreditKey: creditKey, Amount: amount}
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	known := false
+	for _, c := range credits {
+		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
+		known = known || c.Key == creditKey
+	}
+	switch {
+	case known:
+	case len(head.Balances) > 0:
+		view.CreditKey = head.Balances[0].CreditKey
+	case len(credits) > 0:
+		view.CreditKey = credits[0].Key
+	}
+	return view, w, err
+}
+
+func depositAmount(text string) (amount metering.Amount, problem string) {
+	amount, ok := metering.ParseCredits(text)
+	if !ok || amount == 0 {
+		return 0, "Enter an amount above zero, such as 12.5 (up to 9 decimals)."
+	}
+	return amount, ""
+}
+
+func balanceOf(w reports.WalletFound, creditKey string) metering.Balance {
+	for _, b := range w.Balances {
+		if b.CreditKey == creditKey {
+			return b
+		}
+	}
+	return metering.Balance{CreditKey: creditKey}
+}
+
+func (s *Pages) addCredits(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	view, w, err := s.addCreditsView(req, f.Text("credit"), f.Text("amount"))
+	if err != nil {
+		return site.Response{}, err
+	}
+	amount, problem := depositAmount(f.Text("amount"))
+	if problem != "" {
+		f.Fail("amount", problem)
+	}
+	key := f.Text("key")
+	if key == "" {
+		f.Fail("", "The form data was invalid. Open the form again.")
+	}
+	if f.OK() {
+		_, _, err := req.Tenant().Deposit(req.Context, store.Deposit{
+			ID: ids.New(), Identity: w.Identity, CreditKey: f.Text("credit"), Amount: amount, IdempotencyKey: &key, CreatedAt: req.Now(),
+		})
+		if err := f.Check("amount", err); err != nil {
+			return site.Response{}, err
+		}
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		return site.Invalid(supportpage.AddCreditsPage(view)), nil
+	}
+	return req.Done(view.Path, "Added "+component.CreditsText(amount, f.Text("credit"))+".")
+}
+
+// planChoices lists the active plans.
+func planChoices(req *site.Request) (list []component.Option, err error) {
+	plans, _, err := req.Tenant().Plans(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, p := range plans {
+		if p.Active {
+			list = append(list, component.Option{Value: p.Key, Text: p.Name})
+		}
+	}
+	return list, err
+}
+
+func (s *Pages) checkoutLinkForm(req *site.Request) (site.Response, error) {
+	view, _, err := s.checkoutLinkView(req, formKey(), "")
+	return site.Show(supportpage.CheckoutLinkPage(view)), err
+}
+
+func (s *Pages) checkoutLinkView(req *site.Request, key, planKey string) (supportpage.CheckoutLink, reports.WalletFound, error) {
+	head, w, err := s.walletHead(req, "")
+	if err != nil {
+		return supportpage.CheckoutLink{}, w, err
+	}
+	plans, err := planChoices(req)
+	return supportpage.CheckoutLink{WalletHead: head, Form: head.Path + "/checkout", Key: key, PlanKey: planKey, Plans: plans}, w, err
+}
+
+func (s *Pages) createCheckoutLink(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	view, w, err := s.checkoutLinkView(req, f.Text("key"), f.Text("plan"))
+	if err != nil {
+		return site.Response{}, err
+	}
+	if s.Cashier == nil {
+		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	if err := req.Tenant().RecordAction(req.Context, "checkout.create", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
+		return site.Response{}, err
+	}
+	back := s.Server.Address + view.Path
+	made, err := s.Cashier.SubscriptionCheckout(req.Context, req.Scope(), billing.CheckoutRequest{
+		Identity: w.Identity, PlanKey: view.PlanKey, SuccessURL: back, CancelURL: back,
+	}, view.Key)
+	if err := f.Check("plan", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		return site.Invalid(supportpage.CheckoutLinkPage(view)), nil
+	}
+	view.URL = made.URL
+	return site.Show(supportpage.CheckoutLinkPage(view)), nil
+}
+
+func (s *Pages) changePlanForm(req *site.Request) (site.Response, error) {
+	view, w, err := s.changePlanView(req, formKey(), req.Query("plan"))
+	if err != nil || view.PlanKey == "" {
+		return site.Show(supportpage.ChangePlanPage(view)), err
+	}
+	preview, err := s.Cashier.PreviewChange(req.Context, req.Scope(), billing.ChangeRequest{Identity: w.Identity, PlanKey: view.PlanKey})
+	if fault.Is(err, fault.PlanNotFound) {
+		view.Problems = []component.Problem{{Field: "plan", Message: "Plan not found."}}
+		return site.Invalid(supportpage.ChangePlanPage(view)), nil
+	}
+	view.Preview = &preview
+	return site.Show(supportpage.ChangePlanPage(view)), err
+}
+
+func (s *Pages) changePlanView(req *site.Request, key, planKey string) (supportpage.ChangePlan, reports.WalletFound, error) {
+	head, w, err := s.walletHead(req, "")
+	if err != nil {
+		return supportpage.ChangePlan{}, w, err
+	}
+	if req.Site.Cashier == nil {
+		return supportpage.ChangePlan{}, w, fault.New(fault.PaymentsNotConfigured)
+	}
+	plans, err := planChoices(req)
+	return supportpage.ChangePlan{WalletHead: head, Form: head.Path + "/change", Key: key, PlanKey: planKey, Plans: plans}, w, err
+}
+
+func (s *Pages) changePlan(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	view, w, err := s.changePlanView(req, f.Text("key"), f.Text("plan"))
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := req.Tenant().RecordAction(req.Context, "subscription.change", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
+		return site.Response{}, err
+	}
+	changed, err := s.Cashier.Change(req.Context, req.Scope(), billing.ChangeRequest{Identity: w.Identity, PlanKey: view.PlanKey}, view.Key)
+	if err := f.Check("plan", err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		return site.Invalid(supportpage.ChangePlanPage(view)), nil
+	}
+	message := "Plan changed."
+	switch {
+	case changed.Pending != nil:
+		message = "The change takes effect when it is paid. Copy the payment link below."
+	case changed.Scheduled != nil:
+		message = "The change takes effect at the renewal."
+	}
+	return req.Done(view.Path, message)
+}
+
+// cancelPlan cancels at the end of the period, or undoes that.
+func (s *Pages) cancelPlan(req *site.Request) (site.Response, error) {
+	id, err := req.ID("id", ids.Wallet)
+	if err != nil {
+		return site.Response{}, err
+	}
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	if s.Cashier == nil {
+		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	w, err := req.Reports().WalletByID(req.Context, id)
+	if err != nil {
+		return site.Response{}, err
+	}
+	cancel, action := f.Text("cancel") == "cancel", "subscription.undo-cancel"
+	if cancel {
+		action = "subscription.cancel"
+	}
+	if err := req.Tenant().RecordAction(req.Context, action, w.ID.Format(ids.Wallet), nil); err != nil {
+		return site.Response{}, err
+	}
+	if _, err := s.Cashier.Cancel(req.Context, req.Scope(), billing.CancelRequest{Identity: w.Identity, CancelAtPeriodEnd: cancel}, f.Text("key")); err != nil {
+		return site.Response{}, err
+	}
+	if cancel {
+		return req.Done(req.WalletPath(id), "The subscription ends with its period.")
+	}
+	return req.Done(req.WalletPath(id), "The subscription renews again.")
+}
+
+// planActions are what the member may do with the wallet's plan.
+func planActions(req *site.Request, head supportpage.WalletHead) (actions supportpage.PlanActions) {
+	if req.Site.Cashier == nil || !req.May(tenancy.SubscriptionsWrite) {
+		return actions
+	}
+	if head.Subscription == nil || head.Subscription.EndedAt != 0 {
+		return supportpage.PlanActions{Checkout: head.Path + "/checkout", TopUp: head.Path + "/topup"}
+	}
+	return supportpage.PlanActions{TopUp: head.Path + "/topup", Change: head.Path + "/change", Cancel: head.Path + "/cancel", Key: formKey()}
+}

@@ -1,0 +1,84 @@
+package support
+
+import (
+	"strings"
+
+	"purser/billing"
+	"purser/fault"
+	"purser/metering"
+	"purser/store/reports"
+	"purser/tenancy/audit"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+func (s *Pages) topUpLinkForm(req *site.Request) (site.Response, error) {
+	view, _, err := s.topUpLinkView(req, supportpage.TopUpLink{Key: formKey(), Currency: "usd"})
+	return site.Show(supportpage.TopUpLinkPage(view)), err
+}
+
+// topUpLinkView completes what was typed with the wallet and the credits to choose from.
+func (s *Pages) topUpLinkView(req *site.Request, typed supportpage.TopUpLink) (supportpage.TopUpLink, reports.WalletFound, error) {
+	if req.Site.Cashier == nil {
+		return typed, reports.WalletFound{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	choices, w, err := s.addCreditsView(req, typed.CreditKey, "")
+	typed.WalletHead, typed.Credits, typed.CreditKey, typed.Form = choices.WalletHead, choices.Credits, choices.CreditKey, choices.Path+"/topup"
+	return typed, w, err
+}
+
+func (s *Pages) createTopUpLink(req *site.Request) (site.Response, error) {
+	f, err := req.Form()
+	if err != nil {
+		return site.Response{}, err
+	}
+	view, w, err := s.topUpLinkView(req, supportpage.TopUpLink{
+		Key: f.Text("key"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Price: f.Text("price"), Currency: strings.ToLower(f.Text("currency")),
+	})
+	if err != nil {
+		return site.Response{}, err
+	}
+	requested := readTopUp(f, view)
+	requested.Identity, requested.SuccessURL, requested.CancelURL = w.Identity, s.Server.Address+view.Path, s.Server.Address+view.Path
+	if f.OK() {
+		err := req.Tenant().RecordAction(req.Context, "topup.create", w.Identity, audit.Fields{
+			"credit": requested.CreditKey, "amountNanocredits": requested.Amount.String(), "price": billing.FormatMoney(requested.AmountCents, requested.Currency),
+		})
+		if err != nil {
+			return site.Response{}, err
+		}
+		made, err := s.Cashier.TopUpCheckout(req.Context, req.Scope(), requested, view.Key)
+		if err := f.Check("price", err); err != nil {
+			return site.Response{}, err
+		}
+		view.URL = made.URL
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		return site.Invalid(supportpage.TopUpLinkPage(view)), nil
+	}
+	return site.Show(supportpage.TopUpLinkPage(view)), nil
+}
+
+// readTopUp parses what is sold, and for how much.
+func readTopUp(f *site.Form, typed supportpage.TopUpLink) (requested billing.TopUpRequest) {
+	amount, problem := depositAmount(typed.Amount)
+	if problem != "" {
+		f.Fail("amount", problem)
+	}
+	currency, err := billing.ParseCurrency(typed.Currency)
+	if err != nil {
+		f.Fail("currency", "Enter the three letters of a currency, such as usd.")
+	}
+	cents, ok := billing.ParseMoney(typed.Price, currency)
+	if f.Problem("currency") == "" && (!ok || cents == 0) {
+		f.Fail("price", "Enter a price above zero, such as 25.00.")
+	}
+	if !metering.IsKey(typed.CreditKey) {
+		f.Fail("credit", "Select a credit.")
+	}
+	if typed.Key == "" {
+		f.Fail("", "The form data was invalid. Open the form again.")
+	}
+	return billing.TopUpRequest{CreditKey: typed.CreditKey, Amount: amount, AmountCents: cents, Currency: currency}
+}

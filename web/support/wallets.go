@@ -1,0 +1,353 @@
+package support
+
+import (
+	"strconv"
+
+	"purser/fault"
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
+	"purser/store/notifications"
+	"purser/store/reports"
+	"purser/tenancy"
+	"purser/views/component"
+	notifypage "purser/views/page/notifications"
+	supportpage "purser/views/page/support"
+	"purser/web/site"
+)
+
+// planFilter is the prefix of the filter by plan.
+const planFilter = "plan:"
+
+func (s *Pages) wallets(req *site.Request) (site.Response, error) {
+	p, err := req.Before(ids.Wallet)
+	if err != nil {
+		return site.Response{}, err
+	}
+	q := reports.WalletQuery{Page: p}
+	options, err := walletFilters(req, &q)
+	if err != nil {
+		return site.Response{}, err
+	}
+	list := req.Listing(req.AppPath("wallets"), "q", "show")
+	view := supportpage.WalletList{
+		Frame: req.Frame("Wallets", "wallets"), Path: list.Path, Query: req.Query("q"), Show: req.Query("show"), Shows: options,
+	}
+	if req.May(tenancy.WalletsWrite) {
+		view.New = req.AppPath("wallets", "new")
+	}
+	var found []reports.WalletFound
+	if view.Query != "" {
+		var next *reports.WalletSearch
+		found, next, err = req.Reports().SearchWallets(req.Context, walletSearch(req, view.Query, p))
+		view.Pages, view.Unfinished = searchPages(req, list, next, len(found))
+	} else {
+		var more bool
+		found, more, err = req.Reports().FindWallets(req.Context, q)
+		view.Pages = list.Pages("before", !p.Before.IsZero(), site.LastID(found, more, ids.Wallet, func(w reports.WalletFound) ids.ID { return w.ID }))
+	}
+	if err != nil {
+		return site.Response{}, err
+	}
+	for _, w := range found {
+		row := supportpage.WalletRow{Href: req.WalletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
+		if w.Subscription != nil {
+			subscription := newSubscriptionRow(req, *w.Subscription, false)
+			row.Subscription = &subscription
+		}
+		view.Wallets = append(view.Wallets, row)
+	}
+	return site.Show(supportpage.Wallets(view)), nil
+}
+
+// walletSearch reads where a search for wallets goes on.
+func walletSearch(req *site.Request, text string, p store.Page) reports.WalletSearch {
+	return reports.WalletSearch{Text: text, After: req.Query("after"), Inside: !p.Before.IsZero(), Page: p}
+}
+
+// searchPages links to the next page of a search, and reports whether this one is
+// partial.
+func searchPages(req *site.Request, list site.Listing, next *reports.WalletSearch, found int) (pages component.Pages, unfinished bool) {
+	begun := req.Query("after") != "" || req.Query("before") != ""
+	switch {
+	case next == nil:
+		return list.Pages("after", begun, ""), false
+	case next.Inside:
+		before := next.Before
+		if before.IsZero() { // the page is full of wallets that begin with the text
+			before = next.Start()
+		}
+		return list.Pages("before", begun, before.Format(ids.Wallet)), found < next.Limit
+	default:
+		return list.Pages("after", begun, next.After), false
+	}
+}
+
+// walletFilters reads the active filter and lists the available ones.
+func walletFilters(req *site.Request, q *reports.WalletQuery) ([]component.Option, error) {
+	options := []component.Option{
+		{Value: "", Text: "All wallets"},
+		{Value: string(reports.WalletsInDebt), Text: "In debt"},
+		{Value: string(reports.WalletsOnHold), Text: "On payment hold"},
+	}
+	chosen := req.Query("show")
+	switch chosen {
+	case string(reports.WalletsInDebt), string(reports.WalletsOnHold):
+		q.Filter = reports.WalletFilter(chosen)
+	}
+	if !req.May(tenancy.PlansRead) {
+		return options, nil
+	}
+	plans, _, err := req.Tenant().Plans(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, plan := range plans {
+		value := planFilter + plan.Key
+		options = append(options, component.Option{Value: value, Text: "On plan " + plan.Name})
+		if chosen == value {
+			q.Filter, q.PlanID = reports.WalletsOfPlan, plan.ID
+		}
+	}
+	return options, err
+}
+
+// walletHead reads the header of every wallet tab. It shows balances, so it requires
+// more than the tab's own permission.
+func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHead, reports.WalletFound, error) {
+	id, err := req.ID("id", ids.Wallet)
+	if err != nil {
+		return supportpage.WalletHead{}, reports.WalletFound{}, err
+	}
+	if err := req.Member.Permissions().Require(tenancy.WalletsRead); err != nil {
+		return supportpage.WalletHead{}, reports.WalletFound{}, err
+	}
+	w, err := req.Reports().WalletByID(req.Context, id)
+	if err != nil {
+		return supportpage.WalletHead{}, w, err
+	}
+	head := supportpage.WalletHead{
+		Frame: req.Frame(component.ShortIdentity(w.Identity), "wallets"), List: req.AppPath("wallets"), Path: req.WalletPath(id), Tab: tab,
+		ID: id.Format(ids.Wallet), Identity: w.Identity, CreatedAt: w.CreatedAt, Balances: w.Balances,
+		BillingPeriod: w.BillingPeriod, Locked: w.BillingPeriodLocked(),
+	}
+	if w.BillingPeriod != nil {
+		head.Current = w.BillingPeriod.Containing(req.Now())
+	}
+	if w.Subscription != nil {
+		row := newSubscriptionRow(req, *w.Subscription, false)
+		head.Subscription = &row
+		if head.Plan, err = s.walletPlan(req, w.Identity); err != nil {
+			return head, w, err
+		}
+	}
+	if req.May(tenancy.JournalRead) {
+		head.Check = req.Listing(req.AppPath("check")).At("identity", w.Identity)
+	}
+	if s.exportWallet != nil && req.May(tenancy.JournalRead) && req.May(tenancy.WalletsWrite) {
+		head.Export = head.Path + "/export.json"
+	}
+	if req.May(tenancy.WalletsWrite) && !metering.IsTombstone(w.Identity) {
+		head.Rename = head.Path + "/rename"
+	}
+	if req.May(tenancy.BalancesAdjust) {
+		head.Adjust, head.Transfer = head.Path+"/adjust", head.Path+"/transfer"
+		if !metering.IsTombstone(w.Identity) {
+			head.Erase = head.Path + "/erase"
+		}
+	}
+	if req.May(tenancy.DepositsWrite) {
+		head.Deposit = head.Path + "/deposit"
+	}
+	head.Actions = planActions(req, head)
+	return head, w, nil
+}
+
+func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
+	before, err := req.BeforeSeq()
+	if err != nil {
+		return site.Response{}, err
+	}
+	head, w, err := s.walletHead(req, "journal")
+	if err != nil {
+		return site.Response{}, err
+	}
+	lines, proof, more, err := req.Reports().Journal(req.Context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: site.PageSize})
+	if err != nil {
+		return site.Response{}, err
+	}
+	view := supportpage.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv"}
+	credits := map[ids.ID]string{}
+	for _, l := range lines {
+		credits[l.CreditID] = l.CreditKey
+		row := supportpage.JournalRow{
+			Href: req.TransactionPath(l.ID), Seq: l.Seq, Kind: l.Kind, About: entryLabel(l), Deduplicated: l.Deduplicated,
+			Delta: l.Delta, BalanceAfter: l.BalanceAfter, DebtAfter: l.DebtAfter, CreditKey: l.CreditKey, CreatedAt: l.CreatedAt,
+		}
+		if t := l.Transfer; t != nil {
+			row.Other, row.OtherHref = t.Identity, req.WalletPath(t.WalletID)
+		}
+		view.Lines = append(view.Lines, row)
+	}
+	for _, r := range proof {
+		proven := supportpage.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}
+		if before == 0 && isSameVersion(w.Wallet, lines) {
+			stored := w.Balance(r.CreditID)
+			proven.Stored = &stored
+		}
+		view.Proofs = append(view.Proofs, proven)
+	}
+	older := int64(0)
+	if more {
+		older = lines[len(lines)-1].Seq
+	}
+	view.Pages = site.Listing{Path: head.Path}.Pages("before", before != 0, site.OlderSeq(older))
+	return site.Show(supportpage.WalletJournalPage(view)), nil
+}
+
+// entryLabel is a short label for an entry.
+func entryLabel(l reports.JournalLine) string {
+	switch {
+	case l.Kind == metering.EntryCharge:
+		return l.FeatureKey + " × " + strconv.FormatInt(l.Quantity, 10)
+	case l.Reason != "":
+		return l.Reason
+	case l.SourceID != "":
+		return sourceText(l.SourceKind, l.SourceID)
+	case l.IdempotencyKey != nil:
+		return *l.IdempotencyKey
+	default:
+		return ""
+	}
+}
+
+// isSameVersion reports whether the wallet and its newest entries were read in the same
+// state: usage may have been charged between the two reads, which is no difference.
+func isSameVersion(w metering.Wallet, lines []reports.JournalLine) bool {
+	newest := map[ids.ID]bool{}
+	for _, l := range lines {
+		if newest[l.CreditID] {
+			continue
+		}
+		newest[l.CreditID] = true
+		if b := w.Balance(l.CreditID); b.Amount != l.BalanceAfter || b.Debt != l.DebtAfter {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Pages) walletUsage(req *site.Request) (site.Response, error) {
+	before, err := req.BeforeSeq()
+	if err != nil {
+		return site.Response{}, err
+	}
+	head, w, err := s.walletHead(req, "usage")
+	if err != nil {
+		return site.Response{}, err
+	}
+	events, next, err := req.Reports().Events(req.Context, reports.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: site.PageSize}})
+	if err != nil {
+		return site.Response{}, err
+	}
+	chart, err := walletUsageChart(req, w.Identity)
+	if err != nil {
+		return site.Response{}, err
+	}
+	view := supportpage.WalletUsage{WalletHead: head, Chart: chart}
+	for _, e := range events {
+		view.Events = append(view.Events, newEventRow(req, e, false))
+	}
+	older := int64(0)
+	if next != nil {
+		older = events[len(events)-1].Seq
+	}
+	view.Pages = site.Listing{Path: head.Path + "/usage"}.Pages("before", before != 0, site.OlderSeq(older))
+	return site.Show(supportpage.WalletUsagePage(view)), nil
+}
+
+func (s *Pages) walletDeposits(req *site.Request) (site.Response, error) {
+	before, err := req.BeforeSeq()
+	if err != nil {
+		return site.Response{}, err
+	}
+	head, w, err := s.walletHead(req, "deposits")
+	if err != nil {
+		return site.Response{}, err
+	}
+	list, more, err := req.Reports().DepositsOf(req.Context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: site.PageSize})
+	if err != nil {
+		return site.Response{}, err
+	}
+	view := supportpage.WalletDeposits{WalletHead: head}
+	for _, d := range list {
+		view.Deposits = append(view.Deposits, newDepositRow(req, d, false))
+	}
+	older := int64(0)
+	if more {
+		older = list[len(list)-1].Seq
+	}
+	view.Pages = site.Listing{Path: head.Path + "/deposits"}.Pages("before", before != 0, site.OlderSeq(older))
+	return site.Show(supportpage.WalletDepositsPage(view)), nil
+}
+
+func (s *Pages) walletSubscriptions(req *site.Request) (site.Response, error) {
+	head, w, err := s.walletHead(req, "subscription")
+	if err != nil {
+		return site.Response{}, err
+	}
+	list, err := req.Reports().SubscriptionsOf(req.Context, w.ID)
+	if err != nil {
+		return site.Response{}, err
+	}
+	view := supportpage.WalletSubscriptions{WalletHead: head, Test: !req.App.Live}
+	if view.Test && s.Cashier != nil && req.May(tenancy.SubscriptionsWrite) {
+		view.Portal = head.Path + "/portal"
+	}
+	for _, subscription := range list {
+		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, subscription, false))
+	}
+	return site.Show(supportpage.WalletSubscriptionsPage(view)), nil
+}
+
+// openPortal redirects to the billing portal of a wallet's identity, in test mode only.
+// In live mode the portal belongs to the customer.
+func (s *Pages) openPortal(req *site.Request) (site.Response, error) {
+	if req.App.Live {
+		return site.Response{}, fault.New(fault.PathNotFound)
+	}
+	if s.Cashier == nil {
+		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
+	}
+	id, err := req.ID("id", ids.Wallet)
+	if err != nil {
+		return site.Response{}, err
+	}
+	w, err := req.Reports().WalletByID(req.Context, id)
+	if err != nil {
+		return site.Response{}, err
+	}
+	address, err := s.Cashier.Portal(req.Context, req.Scope(), w.Identity, s.Server.Address+req.WalletPath(id)+"/subscription")
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.Redirect(address), nil
+}
+
+func (s *Pages) walletNotifications(req *site.Request) (site.Response, error) {
+	before, err := req.BeforeSeq()
+	if err != nil {
+		return site.Response{}, err
+	}
+	head, w, err := s.walletHead(req, "notifications")
+	if err != nil {
+		return site.Response{}, err
+	}
+	found, next, err := req.Notifications().Newest(req.Context, notifications.Backwards{Before: before, WalletID: w.ID, Limit: site.PageSize})
+	if err != nil {
+		return site.Response{}, err
+	}
+	view := supportpage.WalletNotifications{WalletHead: head, Webhooks: req.AppPath("webhooks")}
+	for _, n := range found {
+		view.Rows = append(view.Rows, notifypage.NotificationRow{Notification: n, Href: req.NotificationPath(n.ID)})
+	}
+	view.Pages = site.Listing{Path: head.Path + "/notifications"}.Pages("before", before != 0, site.OlderSeq(next))
+	return site.Show(supportpage.WalletNotificationsPage(view)), nil
+}
