@@ -137,8 +137,8 @@ func (s *Server) trackBatch(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	for i, o := range outcomes {
-		shown.Results[places[i]] = showItem(places[i], uses[i].EventID, o)
+	for i := range outcomes {
+		shown.Results[places[i]] = showItem(places[i], uses[i].EventID, &outcomes[i])
 	}
 	for _, item := range shown.Results {
 		shown.Counts.add(item.Status)
@@ -189,7 +189,7 @@ func (c *call) invalidItem(index int, item input, v *violation) itemReply {
 func itemPointer(index int) string { return "/events/" + strconv.Itoa(index) }
 
 // showItem reports the outcome of an item that was sent to the database.
-func showItem(index int, id string, o store.Outcome) itemReply {
+func showItem(index int, id string, o *store.Outcome) itemReply {
 	err := o.Err
 	if err == nil {
 		err = o.Decision.Err()
@@ -239,9 +239,9 @@ func (s *Server) trackGroup(c *call) (reply, error) {
 		return reply{}, err
 	}
 	shown, recorded := groupReply{Results: make([]itemReply, len(outcomes))}, false
-	for i, o := range outcomes {
-		shown.Results[i] = showItem(i, uses[i].EventID, o)
-		recorded = recorded || o.Verdict != metering.Duplicate
+	for i := range outcomes {
+		shown.Results[i] = showItem(i, uses[i].EventID, &outcomes[i])
+		recorded = recorded || outcomes[i].Verdict != metering.Duplicate
 	}
 	if recorded {
 		return created(shown), nil

@@ -151,13 +151,17 @@ const firstEventColumn = 5
 // writeEvents inserts the events in the order of their ids, so that two nodes which
 // insert the same ids cannot deadlock.
 func (b *appBatch) writeEvents(p *wire.Pipe, now, tolerance int64) {
-	slices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })
+	sorted := make([]*record, len(b.records)) // a record is hundreds of bytes
+	for i := range b.records {
+		sorted[i] = &b.records[i]
+	}
+	slices.SortFunc(sorted, func(a, b *record) int { return cmp.Compare(a.EventID, b.EventID) })
 	insert := &eventInserts[b.rareGroups(now)]
 	columns := make([]wire.Column, len(insert.columns))
 	for i, c := range insert.columns {
 		columns[i] = c.values
-		for r := range b.records {
-			c.put(&columns[i], &b.records[r], now)
+		for _, r := range sorted {
+			c.put(&columns[i], r, now)
 		}
 	}
 	p.SendRows(insert.one, insert.many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))

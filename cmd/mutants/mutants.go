@@ -110,7 +110,7 @@ var usageMutants = []mutant{
 	{
 		name: "events written in the order of arrival",
 		changes: []change{once("store/usage_insert.go",
-			"\tslices.SortFunc(b.records, func(a, b record) int { return cmp.Compare(a.EventID, b.EventID) })\n", "\t_ = cmp.Compare[int]\n")},
+			"\tslices.SortFunc(sorted, func(a, b *record) int { return cmp.Compare(a.EventID, b.EventID) })\n", "\t_ = cmp.Compare[int]\n")},
 		pkg: "./store", tests: "TestTwoNodesWriteIdsInOneOrder",
 	},
 	{
