@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"purser/api/openapi"
 )
@@ -87,14 +88,18 @@ func (d *document) operation(method, path string) *operation {
 	return nil
 }
 
-// parseDocument reads openapi.yaml and expands it for the base URL.
+// parseDocument returns openapi.yaml, expanded for the base URL.
 func parseDocument(baseURL string) (*openapi.Object, error) {
-	root, err := openapi.Parse(openapiYAML)
+	parsed, err := readDocument()
 	if err != nil {
 		return nil, err
 	}
+	root := parsed.Copy()
 	return root, expandDocument(root, baseURL)
 }
+
+// readDocument parses openapi.yaml once: that takes most of the time of a server's start.
+var readDocument = sync.OnceValues(func() (*openapi.Object, error) { return openapi.Parse(openapiYAML) })
 
 // resultPerItem makes the envelope of an operation: its body with any objects as items.
 func (c *compiler) resultPerItem(op *operation, name string) {

@@ -170,6 +170,29 @@ func (o *Object) Clone() *Object {
 	return &Object{members: slices.Clone(o.members)}
 }
 
+// Copy copies the object with all its values.
+func (o *Object) Copy() *Object {
+	copied := &Object{}
+	for name, value := range o.All() {
+		copied.members = append(copied.members, member{name, copyValue(value)})
+	}
+	return copied
+}
+
+func copyValue(value any) any {
+	switch value := value.(type) {
+	case *Object:
+		return value.Copy()
+	case []any:
+		list := make([]any, len(value))
+		for i, item := range value {
+			list[i] = copyValue(item)
+		}
+		return list
+	}
+	return value
+}
+
 // JSON encodes the object in its order, without spaces.
 func (o *Object) JSON() ([]byte, error) { return json.Marshal(o) }
 

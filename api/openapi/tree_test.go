@@ -49,6 +49,22 @@ func TestObjectsCanBeChanged(t *testing.T) {
 	}
 }
 
+func TestACopySharesNothing(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":{"b":[{"c":1},null]}}`
+	root := parse(t, text)
+	copied := root.Copy()
+	copied.Object("a").List("b")[0].(*Object).Set("c", int64(2))
+	copied.Object("a").List("b")[1] = true
+	copied.Object("a").Set("d", "x")
+	if encoded, err := root.JSON(); err != nil || string(encoded) != text {
+		t.Errorf("the original is %s, %v", encoded, err)
+	}
+	if encoded, err := copied.JSON(); err != nil || string(encoded) != `{"a":{"b":[{"c":2},true],"d":"x"}}` {
+		t.Errorf("the copy is %s, %v", encoded, err)
+	}
+}
+
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	root := parse(t, `{"one":{"$ref":"#/two"},"two":{"type":"string","description":"two"},"loop":{"$ref":"#/loop"}}`)
