@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -158,21 +159,22 @@ func (p *verifyPass) read(ctx context.Context, work func(context.Context, appTx)
 	})
 }
 
-// setForVerification gives a transaction time, and holds it to one processor and
-// little memory. Plans are made for the values at hand: a generic plan was chosen
-// for tables of another size.
+// verificationSettings give a transaction time, and hold it to one processor and little
+// memory. Plans are made for the values at hand, unless the database's address says
+// otherwise: a generic plan was chosen for tables of another size.
+var verificationSettings = strings.Join([]string{
+	fmt.Sprintf("SET LOCAL statement_timeout = %d", verifyStatement.Milliseconds()),
+	"SET LOCAL idle_in_transaction_session_timeout = '1min'",
+	"SET LOCAL max_parallel_workers_per_gather = 0",
+	"SET LOCAL work_mem = '16MB'",
+	"SET LOCAL jit = off",
+	"SELECT set_config('plan_cache_mode', 'force_custom_plan', true) WHERE current_setting('plan_cache_mode') = 'auto'",
+}, "; ")
+
+// setForVerification applies the settings in one round trip.
 func (tx appTx) setForVerification(ctx context.Context) error {
-	for _, setting := range []string{
-		fmt.Sprintf("SET LOCAL statement_timeout = %d", verifyStatement.Milliseconds()),
-		"SET LOCAL idle_in_transaction_session_timeout = '1min'",
-		"SET LOCAL max_parallel_workers_per_gather = 0",
-		"SET LOCAL work_mem = '16MB'",
-		"SET LOCAL jit = off",
-		"SET LOCAL plan_cache_mode = force_custom_plan",
-	} {
-		if _, err := tx.Conn.Exec(ctx, setting); err != nil {
-			return fmt.Errorf("store: %s: %w", setting, err)
-		}
+	if _, err := tx.Conn.Exec(ctx, verificationSettings); err != nil {
+		return fmt.Errorf("store: settings of the verification: %w", err)
 	}
 	return nil
 }
