@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/store"
 	"purser/store/storetest"
@@ -52,6 +53,23 @@ func (c contested) hold(t *testing.T, identity string) (letGo func()) {
 	noError(t, err)
 	exec(t, tx, lockWallet, c.application.ID, identity)
 	return func() { noError(t, tx.Rollback(context.Background())) }
+}
+
+func TestAReadThatFailsLeavesItsConnectionUsable(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{MaxConns: 1})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	app := newTenant(t, db)
+	if _, err := app.Plan(t.Context(), "no text\x00"); err == nil || fault.Is(err, fault.PlanNotFound) {
+		t.Errorf("Postgres accepts a NUL: %v", err)
+	}
+	if _, err := app.Plan(t.Context(), "none"); !fault.Is(err, fault.PlanNotFound) {
+		t.Errorf("the next read returns %v", err)
+	}
+	if opened := store.PoolOf(db).Stat().NewConnsCount(); opened != 1 {
+		t.Errorf("%d connections were opened", opened)
+	}
 }
 
 func TestTransactionsRunAgain(t *testing.T) {

@@ -59,9 +59,16 @@ var (
 		SELECT`+connectionColumns+`
 		FROM provider_connections WHERE app_id = $1 AND replaced_at IS NULL`)
 
+	// With the offset of the application's clock.
+	selectConnectionNow = pg.Declare("select connection with clock", `
+		SELECT `+pg.Prefixed("c", connectionColumns)+`, s.clock_offset
+		FROM provider_connections c JOIN app_state s ON s.app_id = $1
+		WHERE c.app_id = $1 AND c.replaced_at IS NULL`)
+
 	selectConnectionByID = pg.Declare("select connection by id", `
-		SELECT`+connectionColumns+`
-		FROM provider_connections WHERE app_id = $1 AND id = $2`)
+		SELECT `+pg.Prefixed("c", connectionColumns)+`, s.clock_offset
+		FROM provider_connections c JOIN app_state s ON s.app_id = $1
+		WHERE c.app_id = $1 AND c.id = $2`)
 
 	lockConnection = pg.Declare("lock connection", `
 		SELECT`+connectionColumns+`
@@ -119,20 +126,31 @@ var (
 		UPDATE provider_connections SET portal_configuration = $3 WHERE app_id = $1 AND id = $2`)
 )
 
-func readConnection(row pgx.CollectableRow) (Connection, error) {
-	var c Connection
+func readConnection(row pgx.CollectableRow) (c Connection, err error) {
+	err = c.scan(row)
+	return c, err
+}
+
+// readConnectionNow also reads the offset of the application's clock.
+func readConnectionNow(row pgx.CollectableRow) (c Connection, err error) {
+	err = c.scan(row, &c.ClockOffset)
+	return c, err
+}
+
+// scan reads the columns of a connection, and those after them.
+func (c *Connection) scan(row pgx.CollectableRow, more ...any) error {
 	var lastFour, endpoint, portal *string
 	var secrets [][]byte
 	var until []int64
 	var replaced *int64
-	err := row.Scan(&c.ID, &c.Mode, &c.Live, &c.AccountID, &c.SealedKey, &lastFour, &endpoint, &secrets, &until,
-		&c.EventsAfter, &portal, &c.CreatedAt, &c.ChangedAt, &replaced)
+	err := row.Scan(append([]any{&c.ID, &c.Mode, &c.Live, &c.AccountID, &c.SealedKey, &lastFour, &endpoint, &secrets, &until,
+		&c.EventsAfter, &portal, &c.CreatedAt, &c.ChangedAt, &replaced}, more...)...)
 	c.KeyLastFour, c.EndpointID, c.PortalConfiguration = pg.OrZero(lastFour), pg.OrZero(endpoint), pg.OrZero(portal)
 	c.ReplacedAt = pg.OrZero(replaced)
 	for i := range secrets {
 		c.Secrets = append(c.Secrets, SealedSecret{secrets[i], until[i]})
 	}
-	return c, err
+	return err
 }
 
 // secrets are the columns of the webhook secrets.
@@ -145,15 +163,8 @@ func (c Connection) secrets() (sealed [][]byte, until []int64) {
 }
 
 // Connection reads the application's current account.
-func (a Accounts) Connection(ctx context.Context) (c Connection, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if c, err = tx.connection(ctx); err != nil {
-			return err
-		}
-		c.ClockOffset, err = tx.ClockOffset(ctx)
-		return err
-	})
-	return c, err
+func (a Accounts) Connection(ctx context.Context) (Connection, error) {
+	return pg.FindOne(ctx, a.app, selectConnectionNow, readConnectionNow, fault.New(fault.PaymentsNotConfigured))
 }
 
 func (tx appTx) connection(ctx context.Context) (Connection, error) {
@@ -161,15 +172,8 @@ func (tx appTx) connection(ctx context.Context) (Connection, error) {
 }
 
 // ConnectionByID reads an account, also a replaced one: its webhooks may still arrive.
-func (a Accounts) ConnectionByID(ctx context.Context, id ids.ID) (c Connection, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if c, err = pg.Find(ctx, tx, selectConnectionByID, readConnection, fault.New(fault.PathNotFound), id); err != nil {
-			return err
-		}
-		c.ClockOffset, err = tx.ClockOffset(ctx)
-		return err
-	})
-	return c, err
+func (a Accounts) ConnectionByID(ctx context.Context, id ids.ID) (Connection, error) {
+	return pg.FindOne(ctx, a.app, selectConnectionByID, readConnectionNow, fault.New(fault.PathNotFound), id)
 }
 
 // ConnectionOf finds the account of a known subscription, top-up session or charge by

@@ -39,6 +39,12 @@ func (a App) attempt(ctx context.Context, work func(context.Context, Tx) error) 
 	return a.app.Attempt(ctx, in(work))
 }
 
+// clocked is for transactions that need the database's clock.
+func (a App) clocked() App {
+	a.app = a.app.Clocked()
+	return a
+}
+
 func in(work func(context.Context, Tx) error) func(context.Context, *pg.Tx) error {
 	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, Tx{tx}) }
 }

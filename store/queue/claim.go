@@ -70,7 +70,7 @@ var (
 // ClaimJobs leases due jobs, the longest waiting first. A job that another claim holds
 // is left out until its lease runs out.
 func (a App) ClaimJobs(ctx context.Context, in ClaimInput) (batch JobBatch, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx Tx) error {
+	err = a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
 		batch, err = tx.claimJobs(ctx, in)
 		return err
 	})
@@ -111,7 +111,7 @@ func (b JobBatch) keys() (kinds, objects []string) {
 
 // RenewJobs extends the lease of the jobs of a claim that have not ended.
 func (a App) RenewJobs(ctx context.Context, batch JobBatch, length time.Duration) error {
-	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
+	return a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
 			return err
@@ -163,7 +163,7 @@ const MaxError = 500
 // One that was requested again meanwhile is not postponed. When the lease was lost,
 // nothing changes.
 func (a App) RetryJob(ctx context.Context, w Job, reason string, until int64) error {
-	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
+	return a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
 		failed, err := tx.DatabaseClock(ctx)
 		if err != nil {
 			return err

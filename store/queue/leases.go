@@ -86,7 +86,7 @@ var (
 func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.Duration) (Fence, bool, error) {
 	var taken []int64
 	var state leaseState
-	err := a.attempt(ctx, func(ctx context.Context, tx Tx) error {
+	err := a.clocked().attempt(ctx, func(ctx context.Context, tx Tx) error {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 // RenewLease extends a lease under the same number and reports whether it is still
 // held. An expired lease is held until another holder takes it.
 func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (held bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx Tx) error {
+	err = a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (hel
 
 // Release frees a lease, unless another holder has taken it.
 func (a App) Release(ctx context.Context, f Fence) error {
-	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
+	return a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,7 +28,7 @@ var (
 		ON CONFLICT (app_id, kind) DO NOTHING`)
 
 	lockNextDue = pg.Declare("lock hint", `
-		UPDATE work_hints SET due_at = due_at WHERE app_id = $1 AND kind = $2`)
+		SELECT due_at, failing, failing_since FROM work_hints WHERE app_id = $1 AND kind = $2 FOR UPDATE`)
 
 	// At most 1,000 failing jobs are counted: the hint is locked meanwhile.
 	selectQueueState = pg.Declare("select queue state", `
@@ -48,19 +49,36 @@ type queueState struct {
 	FailingSince *int64
 }
 
+func (s queueState) equal(other queueState) bool {
+	same := func(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+	return same(s.DueAt, other.DueAt) && s.Failing == other.Failing && same(s.FailingSince, other.FailingSince)
+}
+
+// errNoHint means that the application had no job yet.
+var errNoHint = errors.New("store: the application has no hint")
+
+// lockNextDue locks the hint and returns what it says.
+func (tx Tx) lockNextDue(ctx context.Context) (queueState, error) {
+	return pg.Find(ctx, tx, lockNextDue, pgx.RowToStructByPos[queueState], errNoHint, jobsWake)
+}
+
 // ScheduleWake stores when the application's next job is due. It ends every transaction
 // that changes the queue. Every transaction locks work_hints last, so this row never
 // takes part in a deadlock; the queue is read by a statement after the lock and so sees
 // what the previous holder committed.
 func (tx Tx) ScheduleWake(ctx context.Context) error {
-	if _, err := tx.ExecAny(ctx, ensureNextDue, jobsWake, tx.Scope.OrgID); err != nil {
-		return err
+	stored, err := tx.lockNextDue(ctx)
+	if errors.Is(err, errNoHint) {
+		if _, err := tx.ExecAny(ctx, ensureNextDue, jobsWake, tx.Scope.OrgID); err != nil {
+			return err
+		}
+		stored, err = tx.lockNextDue(ctx)
 	}
-	if err := tx.Exec(ctx, lockNextDue, 1, jobsWake); err != nil {
+	if err != nil {
 		return err
 	}
 	queue, err := pg.Find(ctx, tx, selectQueueState, pgx.RowToStructByPos[queueState], pg.ErrNoAppState)
-	if err != nil {
+	if err != nil || queue.equal(stored) {
 		return err
 	}
 	return tx.Exec(ctx, updateNextDue, 1, jobsWake, queue.DueAt, queue.Failing, queue.FailingSince)

@@ -34,10 +34,15 @@ func (tx *Tx) ClockOffset(ctx context.Context) (int64, error) {
 	return Find(ctx, tx, selectClock, pgx.RowTo[int64], ErrNoAppState)
 }
 
+const readClock = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+
 // DatabaseClock reads the database's clock in a statement of its own: a statement that
-// may run on several shards gets times as parameters.
+// may run on several shards gets times as parameters. See App.Clocked.
 func (tx *Tx) DatabaseClock(ctx context.Context) (now int64, err error) {
-	if err := tx.Conn.QueryRow(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`).Scan(&now); err != nil {
+	if tx.clock != 0 {
+		return tx.clock, nil
+	}
+	if err := tx.Conn.QueryRow(ctx, readClock).Scan(&now); err != nil {
 		return 0, fmt.Errorf("store: the database's clock: %w", err)
 	}
 	return now, nil

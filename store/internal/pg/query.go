@@ -75,23 +75,71 @@ func Find[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[T],
 	return list[0], nil
 }
 
-// FindOne is Find in a transaction of its own.
-func FindOne[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], absence error, args ...any) (found T, err error) {
-	err = a.Transact(ctx, func(ctx context.Context, tx *Tx) error {
-		found, err = Find(ctx, tx, s, read, absence, args...)
-		return err
-	})
-	return found, err
+// FindOne is Find in a transaction of its own, for a query that changes nothing.
+func FindOne[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], absence error, args ...any) (T, error) {
+	list, err := ListAll(ctx, a, s, read, args...)
+	if err == nil && len(list) == 0 {
+		err = absence
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return list[0], nil
 }
 
-// ListAll is Collect in a transaction of its own.
+// ListAll is Collect in a transaction of its own, for a query that changes nothing. All of
+// it takes one round trip.
 func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], args ...any) (list []T, err error) {
-	err = a.Transact(ctx, func(ctx context.Context, tx *Tx) error {
-		list, err = Collect(ctx, tx, s, read, args...)
+	args, err = (&Tx{Scope: a.Scope}).arguments(s, args)
+	if err != nil {
+		return nil, err
+	}
+	err = retry(ctx, func() error {
+		list, err = listOnce(ctx, a, s, read, args)
 		return err
 	})
 	return list, err
 }
+
+// nameApplication is SetApplication as a statement that can be prepared.
+const nameApplication = `SELECT set_config('purser.app_id', $1, true)`
+
+// listOnce is ListAll without a second try, and with the application's id in the arguments.
+func listOnce[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], args []any) (list []T, err error) {
+	pooled, err := a.DB.Pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store: no connection: %w", err)
+	}
+	defer Release(pooled)
+	conn := pooled.Conn()
+	var batch pgx.Batch
+	batch.Queue(a.beginCommand())
+	batch.Queue(nameApplication, a.Scope.AppID.String())
+	batch.Queue(s.SQL, args...)
+	batch.Queue(CommitTx.SQL)
+	results := conn.SendBatch(ctx, &batch)
+	if _, err = results.Exec(); err == nil {
+		_, err = results.Exec()
+	}
+	if err == nil {
+		rows, _ := results.Query() // CollectRows returns its error
+		list, err = pgx.CollectRows(rows, read)
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		if !conn.IsClosed() && conn.PgConn().TxStatus() != idle {
+			Rollback(ctx, conn)
+		}
+		return nil, fmt.Errorf("store: %s: %w", s.Name, err)
+	}
+	return list, nil
+}
+
+// idle is the status of a connection that is in no transaction.
+const idle = 'I'
 
 // PageOf lists one page and reports whether there are more.
 func PageOf[T any](ctx context.Context, a App, p Page, s Statement, read pgx.RowToFunc[T]) (list []T, more bool, err error) {

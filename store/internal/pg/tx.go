@@ -1,10 +1,12 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,7 +42,8 @@ type App struct {
 	Scope tenancy.Scope
 	By    audit.Actor // who acts by hand; zero for none
 
-	begins TxCommand // how its transactions begin; BEGIN when empty
+	begins  TxCommand // how its transactions begin; BEGIN when empty
+	clocked bool      // they read the database's clock when they begin
 }
 
 // Tx is one transaction in the name of one application.
@@ -51,6 +54,7 @@ type Tx struct {
 	// Distributed reports that the catalog's statistics say nothing about tenant tables.
 	Distributed bool
 
+	clock    int64            // the database's when the transaction began; zero if it was not read
 	posted   []metering.Entry // so far
 	notified bool             // it inserted notifications
 }
@@ -63,8 +67,12 @@ func (tx *Tx) in() *Tx { return tx }
 // Transact runs work in one transaction of the application. When Postgres gave
 // it up in favour of another transaction, all of it runs again.
 func (a App) Transact(ctx context.Context, work func(context.Context, *Tx) error) error {
+	return retry(ctx, func() error { return a.Attempt(ctx, work) })
+}
+
+func retry(ctx context.Context, try func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := a.Attempt(ctx, work)
+		err := try()
 		if attempt == MaxAttempts || !WasRolledBack(err) {
 			return err
 		}
@@ -82,6 +90,13 @@ func (a App) Snapshot(ctx context.Context, work func(context.Context, *Tx) error
 	return a.Transact(ctx, work)
 }
 
+// Clocked reads the database's clock when a transaction begins, in the same round trip:
+// DatabaseClock returns that time.
+func (a App) Clocked() App {
+	a.clocked = true
+	return a
+}
+
 // Attempt is Transact without a second try.
 func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error) error {
 	pooled, err := a.DB.Pool.Acquire(ctx)
@@ -92,10 +107,11 @@ func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error)
 	// an error nor a panic hands its setting to the next request.
 	defer Release(pooled)
 	conn := pooled.Conn()
-	if err := begin(ctx, conn, a.begins, a.Scope.AppID); err != nil {
+	clock, err := a.begin(ctx, conn)
+	if err != nil {
 		return fmt.Errorf("store: begin: %w", err)
 	}
-	tx := &Tx{Conn: conn, Scope: a.Scope, By: a.By, Distributed: a.DB.Distributed}
+	tx := &Tx{Conn: conn, Scope: a.Scope, By: a.By, Distributed: a.DB.Distributed, clock: clock}
 	if err := work(ctx, tx); err != nil {
 		Rollback(ctx, conn)
 		return err
@@ -149,26 +165,34 @@ var (
 
 // begin opens a transaction and names its application to the row-level policies,
 // in one round trip. The two are messages of their own, and not prepared: the
-// text differs for each application.
-func begin(ctx context.Context, conn *pgx.Conn, how TxCommand, app ids.ID) error {
-	if how.SQL == "" {
-		how = BeginTx
-	}
+// text differs for each application. The clock is zero unless the application is Clocked.
+func (a App) begin(ctx context.Context, conn *pgx.Conn) (clock int64, err error) {
 	pipeline := conn.PgConn().StartPipeline(ctx)
-	pipeline.SendQueryParams(how.SQL, nil, nil, nil, nil)
-	pipeline.SendQueryParams(SetApplication(app), nil, nil, nil, nil)
-	err := pipeline.Sync()
+	pipeline.SendQueryParams(a.beginCommand(), nil, nil, nil, nil)
+	pipeline.SendQueryParams(SetApplication(a.Scope.AppID), nil, nil, nil, nil)
+	if a.clocked {
+		pipeline.SendQueryParams(readClock, nil, nil, nil, nil)
+	}
+	err = pipeline.Sync()
 	for err == nil {
 		var result any
 		if result, err = pipeline.GetResults(); result == nil {
 			break
 		}
 		if reader, ok := result.(*pgconn.ResultReader); ok && err == nil {
+			var unreadable error
+			for reader.NextRow() {
+				clock, unreadable = strconv.ParseInt(string(reader.Values()[0]), 10, 64)
+			}
 			_, err = reader.Close()
+			err = errors.Join(err, unreadable)
 		}
 	}
-	return errors.Join(err, pipeline.Close())
+	return clock, errors.Join(err, pipeline.Close())
 }
+
+// beginCommand is the text that begins the application's transactions.
+func (a App) beginCommand() string { return cmp.Or(a.begins.SQL, BeginTx.SQL) }
 
 // SetApplication names the application to the policies, until the transaction ends.
 func SetApplication(app ids.ID) string {
