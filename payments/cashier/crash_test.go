@@ -115,7 +115,7 @@ func (d operation) until(r *harness, m *crashingTransport, key string) (restart 
 	r.Helper()
 	// Its connections end with the node. Otherwise its goroutines that wait for a lease
 	// would get it after the crash and block other nodes.
-	own := must[*store.Store](r)(store.Open(r.Context(), storetest.URL(r.T), store.Options{MaxConns: modelConns}))
+	own := must[*store.Store](r)(store.Open(r.Context(), storetest.URL(r.T), store.Options{MaxConns: spareConns}))
 	node := r.newCashier(func(o *cashier.Options) { o.Store, o.SandboxTransport, o.Now = own, m, m.clock(r.clock) })
 	ended := make(chan struct{})
 	go func() {

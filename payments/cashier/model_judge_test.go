@@ -419,9 +419,6 @@ func (h *modelHistory) finish() {
 	for _, c := range h.customers {
 		h.judgeBooks(w, c, visible)
 	}
-	if !h.verify {
-		return
-	}
 	verified, err := h.store.Verification(h.scope).Verify(h.ctx, verify.Options{})
 	h.check(err)
 	if len(verified.Differences) > 0 {

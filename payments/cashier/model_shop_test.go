@@ -53,6 +53,7 @@ type modelShop struct {
 	rapid.TB
 	ctx     context.Context
 	store   *store.Store
+	spare   *spareStores
 	url     string
 	admin   string // the address that storetest keeps sessions for
 	app     tenancy.Application
@@ -128,6 +129,7 @@ func (d *modelDocuments) offset(app ids.ID) int64 {
 // modelTemplate is an application that is set up once and copied for each history.
 type modelTemplate struct {
 	store      *store.Store
+	spare      *spareStores
 	url        string
 	admin      string
 	org        tenancy.Organization
@@ -135,6 +137,45 @@ type modelTemplate struct {
 	connection ids.ID
 	state      []byte // of the sandbox
 	copyTo     func(ctx context.Context, app string, replace ...string) error
+}
+
+// spareStores are for nodes that may die. A node that lived leaves its store to the next:
+// new connections plan every statement again, which costs as much as a history.
+type spareStores struct {
+	url  string
+	mu   sync.Mutex
+	idle []*store.Store
+}
+
+// spareConns is how many connections the store of a node that may die has: each plans
+// every statement that it runs.
+const spareConns = 2
+
+func newSpareStores(tb testing.TB, url string) *spareStores {
+	spare := &spareStores{url: url}
+	tb.Cleanup(func() {
+		for _, s := range spare.idle {
+			s.Close()
+		}
+	})
+	return spare
+}
+
+func (p *spareStores) take(ctx context.Context) (*store.Store, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.idle) - 1; last >= 0 {
+		s := p.idle[last]
+		p.idle = p.idle[:last]
+		return s, nil
+	}
+	return store.Open(context.WithoutCancel(ctx), p.url, store.Options{MaxConns: spareConns})
+}
+
+func (p *spareStores) put(s *store.Store) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, s)
 }
 
 // modelURL is the database, with commits that do not wait for the disk and with each
@@ -167,7 +208,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &modelTemplate{store: s, url: address, admin: storetest.URL(t), org: org}
+	template := &modelTemplate{store: s, spare: newSpareStores(t, address), url: address, admin: storetest.URL(t), org: org}
 	shop := template.open(t, &sandboxtest.Memory{}, t.Context())
 	template.app = shop.app
 	prepare(shop)
@@ -187,7 +228,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 // open makes an application without anything in it.
 func (template *modelTemplate) open(tb rapid.TB, memory *sandboxtest.Memory, ctx context.Context) *modelShop {
 	tb.Helper()
-	m := &modelShop{TB: tb, ctx: ctx, store: template.store, url: template.url, admin: template.admin, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
+	m := &modelShop{TB: tb, ctx: ctx, store: template.store, spare: template.spare, url: template.url, admin: template.admin, docs: &modelDocuments{memory, template.store}, log: &modelLog{},
 		connected: map[string]cashier.Sandbox{}, unseen: map[queue.Job]bool{}}
 	m.real.Store(modelStart)
 	app, err := tenancy.NewApplication(ids.New(), template.org, "App "+ids.New().String(), false, modelStart)
@@ -504,7 +545,7 @@ var errDied = errors.New("the node died")
 // another takes over. The error is errDied when it came to that.
 func (m *modelShop) dying(at int, after bool, do func(*cashier.Cashier) error) error {
 	m.Helper()
-	own, err := store.Open(m.ctx, m.url, store.Options{MaxConns: 4})
+	own, err := m.spare.take(m.ctx)
 	m.check(err)
 	death := newCrashingTransport(at, after)
 	node := m.node(own, modelCrash{death, modelWay{m}}, death.clock(m.clock))
@@ -516,7 +557,7 @@ func (m *modelShop) dying(at int, after bool, do func(*cashier.Cashier) error) e
 	}()
 	select {
 	case err = <-ended:
-		own.Close()
+		m.spare.put(own)
 		return err
 	case <-death.died:
 	}

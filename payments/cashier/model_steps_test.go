@@ -239,7 +239,6 @@ type modelHistory struct {
 	held      bool            // webhooks wait
 	unheard   bool            // webhooks were lost, and no round has been made since
 	last      func()          // repeats the last request
-	verify    bool            // the whole verification runs at the end
 	deaths    int             // of nodes
 	gaveBack  map[string]bool // charges that the history refunded
 }

@@ -27,9 +27,6 @@ const (
 	modelConns = 4
 	// modelSeed makes the ordinary suite play the same histories each time.
 	modelSeed = "1"
-	// verifyEvery is how often the whole verification runs at the end of a history: it
-	// costs as much as some steps.
-	verifyEvery = 16
 	// webhookEvery is how often each webhook is received by itself: the webhook's route
 	// is half of the cost of a history, and has tests of its own.
 	webhookEvery = 16
@@ -80,7 +77,7 @@ func TestBooksMatchWhatTheProviderTook(t *testing.T) {
 				}
 				drawn := rapid.Custom(drawTheme).Draw(rt, "theme")
 				play := modelPlay{
-					template: plain, brim: drawn.brim, verify: drawn.nth%verifyEvery == 0, rounds: drawn.nth%sweepEvery == 1, merged: drawn.nth%webhookEvery != 2,
+					template: plain, brim: drawn.brim, rounds: drawn.nth%sweepEvery == 1, merged: drawn.nth%webhookEvery != 2,
 					start: modelStarts[drawn.nth/sweepEvery%len(modelStarts)],
 				}
 				if drawn.brim {
@@ -100,7 +97,6 @@ func TestBooksMatchWhatTheProviderTook(t *testing.T) {
 type modelPlay struct {
 	template *modelTemplate
 	brim     bool      // its wallets are at their limits
-	verify   bool      // the whole verification runs at its end
 	rounds   bool      // periodic jobs run
 	merged   bool      // webhooks are not received one by one
 	start    time.Time // zero for the first of modelStarts
@@ -109,7 +105,7 @@ type modelPlay struct {
 // history takes the steps in an application of their own, and judges them.
 func (p modelPlay) history(tb rapid.TB, ctx context.Context, steps ...modelStep) *modelHistory {
 	tb.Helper()
-	h := &modelHistory{modelShop: p.template.copy(tb, ctx), gaveBack: map[string]bool{}, verify: p.verify}
+	h := &modelHistory{modelShop: p.template.copy(tb, ctx), gaveBack: map[string]bool{}}
 	h.merged = p.merged
 	if !p.start.IsZero() {
 		h.real.Store(p.start.UnixMilli())
