@@ -63,17 +63,18 @@ func (t *Tab) check(options string) {
 
 // CheckScreens shows the page on each of the screens: it is checked on the first by all
 // rules, on the others by those that depend on the screen, and on a narrow screen by its
-// width alone. extra, unless it is nil, follows the checks of each screen.
-func (t *Tab) CheckScreens(screens []Screen, extra func(Screen)) {
+// width alone. extra, unless it is nil, follows the checks of each screen, and is all that
+// happens on those that are also given.
+func (t *Tab) CheckScreens(screens []Screen, extra func(Screen), also ...Screen) {
 	t.tb.Helper()
-	t.On(append(slices.Clone(screens), Narrow), func(screen Screen) {
-		switch screen {
-		case screens[0]:
+	t.On(slices.Concat(screens, []Screen{Narrow}, also), func(screen Screen) {
+		switch {
+		case screen == screens[0]:
 			t.Check()
-		case Narrow:
+		case screen == Narrow:
 			t.CheckWidth()
 			return
-		default:
+		case slices.Contains(screens, screen):
 			t.CheckAppearance()
 		}
 		if extra != nil {

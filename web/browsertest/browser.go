@@ -124,6 +124,9 @@ func flags(path, home string) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("hide-scrollbars", true),
+		// Each document runs its scripts once, so what an optimizing compiler makes of them
+		// is thrown away with it.
+		chromedp.Flag("js-flags", "--no-opt --no-maglev"),
 		// The first two are what chromedp turns off by itself. The third would start a
 		// process for the next page in advance, at every page. The last two would start one
 		// for the suggestions of the address bar, in every window.

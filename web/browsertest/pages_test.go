@@ -59,17 +59,21 @@ func lookOver(t *testing.T, views map[string]view, screensOf func(name string) [
 	for name := range views {
 		t.Run(name+" holds up on every screen", func(t *testing.T) {
 			t.Parallel()
-			tab := tabs.Take(t)
+			tab, screens, also := tabs.Take(t), screensOf(name), betweenScreens
+			if slices.Contains(endless, name) {
+				also = nil
+			}
+			tab.screen = screens[0] // each change of the screen draws the page again
+			tab.show(tab.screen)
 			tab.Visit(address + "/" + name)
-			tab.CheckScreens(screensOf(name), func(screen Screen) {
-				if screen.Width == Desktop.Width && !slices.Contains(endless, name) {
+			tab.CheckScreens(screens, func(screen Screen) {
+				if screen.Width != Phone.Width && !slices.Contains(endless, name) {
 					tab.CheckFrames()
 				}
-				tab.Picture(name + "-" + screen.Name)
-			})
-			if !slices.Contains(endless, name) {
-				tab.On(betweenScreens, func(Screen) { tab.CheckFrames() })
-			}
+				if !slices.Contains(also, screen) {
+					tab.Picture(name + "-" + screen.Name)
+				}
+			}, also...)
 		})
 	}
 }
