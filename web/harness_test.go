@@ -242,16 +242,3 @@ func wantFault(tb testing.TB, err error, code fault.Code) {
 // patience bounds what must not go on for ever. Only what never comes reaches it,
 // however busy the machine is.
 const patience = 2 * time.Minute
-
-// soon waits for something that happens by itself.
-func soon(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-deadline:
-			tb.Fatalf("not in time: %s", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
