@@ -20,6 +20,7 @@ import (
 	"purser/api"
 	"purser/httpd"
 	"purser/store"
+	"purser/tenancy/vault"
 	"purser/web"
 )
 
@@ -45,17 +46,8 @@ const (
 )
 
 func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
+	c, withDemo, err := readServeConfig(args, environ)
 	if err != nil {
-		return err
-	}
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	flags.StringVar(&c.addr, "addr", c.addr, "address to listen on (PURSER_ADDR)")
-	withDemo := flags.Bool("demo", false, "fill an empty database with demo data")
-	if err := c.parse(flags, args); err != nil {
-		return err
-	}
-	if err := c.checkAddr(); err != nil {
 		return err
 	}
 	madeSecret := secretIsMissing(c)
@@ -87,31 +79,15 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	if err := db.CheckDurable(ctx); err != nil {
-		return err
-	}
 	seals, err := secret.vault(c.previousKey)
 	if err != nil {
 		return err
 	}
-	if err := checkSecret(ctx, c, db.Store, seals); err != nil {
-		if madeSecret { // a wrong key left in the folder would look valid
-			err = errors.Join(err, os.Remove(secretSource(c)))
-		}
+	if err := checkDatabase(ctx, c, db, seals, madeSecret); err != nil {
 		return err
 	}
-	capacity, err := db.Connections(ctx)
-	if err != nil {
+	if err := warnAtStart(ctx, c, db, log); err != nil {
 		return err
-	}
-	if shortage := capacity.Shortage(); shortage != "" {
-		log.Warn(shortage)
-	}
-	if hint := c.proxyHint(); hint != "" {
-		log.Warn(hint)
-	}
-	if hint := c.mailHint(); hint != "" {
-		log.Warn(hint)
 	}
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
@@ -148,7 +124,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	newUsageStats(db.Store, payments.queue, meters, log)
 	defer db.Stats().KeepStats(log)() // after the last request, before the pool is closed
-	if *withDemo {
+	if withDemo {
 		if err := seedDemo(ctx, c, db.Store, usage, payments, stdout); err != nil {
 			return err
 		}
@@ -162,18 +138,67 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := greet(ctx, stdout, c.baseURL, site); err != nil {
 		return err
 	}
+	loops := newLoops(c, db, payments, seals, stripeListener, meters, log)
+	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, shell.StartDrain, payments.api.StopWaiting}, loops, log)
+}
+
+// readServeConfig reads the settings from the environment and from the flags.
+func readServeConfig(args, environ []string) (c config, withDemo bool, err error) {
+	if c, err = readConfig(environ); err != nil {
+		return c, false, err
+	}
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	flags.StringVar(&c.addr, "addr", c.addr, "address to listen on (PURSER_ADDR)")
+	flags.BoolVar(&withDemo, "demo", false, "fill an empty database with demo data")
+	if err := c.parse(flags, args); err != nil {
+		return c, false, err
+	}
+	return c, withDemo, c.checkAddr()
+}
+
+// checkDatabase refuses a server that may lose data, and one whose secrets are sealed
+// with another key. A key that this start has created is removed then: left in the
+// folder, it would look valid.
+func checkDatabase(ctx context.Context, c config, db *database, seals *vault.Vault, madeSecret bool) error {
+	if err := db.CheckDurable(ctx); err != nil {
+		return err
+	}
+	err := checkSecret(ctx, c, db.Store, seals)
+	if err != nil && madeSecret {
+		err = errors.Join(err, os.Remove(secretSource(c)))
+	}
+	return err
+}
+
+// warnAtStart logs what works and should be changed.
+func warnAtStart(ctx context.Context, c config, db *database, log *slog.Logger) error {
+	capacity, err := db.Connections(ctx)
+	if err != nil {
+		return err
+	}
+	for _, hint := range []string{capacity.Shortage(), c.proxyHint(), c.mailHint()} {
+		if hint != "" {
+			log.Warn(hint)
+		}
+	}
+	return nil
+}
+
+// newLoops are what a node does beside serving requests. stripe is nil without an
+// address for the sandbox.
+func newLoops(c config, db *database, payments *paymentNode, seals *vault.Vault, stripe net.Listener, meters *metrics, log *slog.Logger) []func(context.Context) error {
 	verifications := verifier{
 		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: db.Clock().Time,
 		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(meters.registry), log: log,
 	}
 	loops := []func(context.Context) error{payments.run, verifications.runPeriodically}
-	if stripeListener != nil {
-		loops = append(loops, payments.serveStripe(limitConnections(stripeListener, c.maxConnections, c.trustedProxies, log), log))
+	if stripe != nil {
+		loops = append(loops, payments.serveStripe(limitConnections(stripe, c.maxConnections, c.trustedProxies, log), log))
 	}
 	if c.previousKey != "" {
 		loops = append(loops, rotation{db.Store, payments.cashier, payments.deliveries, seals, log}.runPeriodically)
 	}
-	return serveWith(ctx, limitConnections(listener, c.maxConnections, c.trustedProxies, log), app, drain{c.drain, shell.StartDrain, payments.api.StopWaiting}, loops, log)
+	return loops
 }
 
 // serveWith serves while the loops run. They stop after the last request, which may need
