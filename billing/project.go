@@ -122,13 +122,13 @@ const none = -1
 // one is live. Of two bought at once the one that is reported second is the duplicate.
 func (p *projector) detectDuplicate() {
 	s := &p.Subscription
-	if s.Extra || s.Begun || s.Ended() || p.current.Conflicting == nil || p.replacesConflicting() {
+	if s.Duplicate || s.Begun || s.Ended() || p.current.Conflicting == nil || p.replacesConflicting() {
 		return
 	}
 	if p.remote.Status.Terminal() && len(paidSales(p.remote.Invoices)) == 0 {
 		return
 	}
-	s.Extra = true
+	s.Duplicate = true
 	p.addAlert(DuplicateSubscription, p.remote.ID)
 }
 
@@ -150,7 +150,7 @@ func (p *projector) replacesConflicting() bool {
 // provider's own period is ahead of the payment, so it is not used.
 func (p *projector) period() {
 	s := &p.Subscription
-	if s.Extra {
+	if s.Duplicate {
 		return
 	}
 	if len(p.purchases) == 0 {
@@ -202,7 +202,7 @@ func (p *projector) status() {
 	default:
 		s.Status = statusOf(p.remote.Status)
 	}
-	if s.Extra && !p.remote.Status.Terminal() {
+	if s.Duplicate && !p.remote.Status.Terminal() {
 		p.addAction(CancelNow, p.remote.ID)
 	}
 }

@@ -145,7 +145,7 @@ func (c Change) waiting() int {
 func (p *projector) progress(position int) Change {
 	c := p.current.Changes[position]
 	switch {
-	case p.isPaid(position) && !p.Subscription.Extra:
+	case p.isPaid(position) && !p.Subscription.Duplicate:
 		c.State, c.InvoiceID = ChangeApplied, p.paidBy(position)
 	case position == p.waiting:
 		c.State, c.ExpiresAt = ChangePending, p.remote.Pending.ExpiresAt

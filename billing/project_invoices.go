@@ -38,7 +38,7 @@ func (p *projector) settleInvoices() {
 			p.Settled = append(p.Settled, p.payment(source, bought))
 		}
 	}
-	if p.Subscription.Extra {
+	if p.Subscription.Duplicate {
 		p.refundAll()
 	}
 }
@@ -216,7 +216,7 @@ func (p *projector) payment(source Source, bought purchase) Payment {
 // grants reports whether the purchase grants the credits of its terms.
 func (p *projector) grants(bought purchase) bool {
 	switch {
-	case p.Subscription.Extra:
+	case p.Subscription.Duplicate:
 		return false
 	case bought.unrequested:
 		p.addAlert(UnrequestedUpdate, bought.invoice.ID)

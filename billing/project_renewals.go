@@ -95,7 +95,7 @@ func (p *projector) refundReplaced(sale purchase, late, byCheckout bool) {
 	if late && !byCheckout {
 		p.addAlert(PaidLate, sale.invoice.ID)
 	}
-	if !p.Subscription.Extra { // refundAll handles duplicates
+	if !p.Subscription.Duplicate { // refundAll handles duplicates
 		p.refundPayment(sale.invoice)
 	}
 }

@@ -279,7 +279,7 @@ func TestSecondSubscription(t *testing.T) {
 		b := openBooks(s.asked)
 		b.Conflicting = other
 		p := b.apply(s.reports[1])
-		if p.Subscription.Live() || !p.Subscription.Extra || total(p.Settled) != 0 || len(p.alerts(DuplicateSubscription)) != 1 || p.Replaced != nil {
+		if p.Subscription.Live() || !p.Subscription.Duplicate || total(p.Settled) != 0 || len(p.alerts(DuplicateSubscription)) != 1 || p.Replaced != nil {
 			t.Errorf("got %+v", p)
 		}
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
@@ -316,7 +316,7 @@ func TestSecondSubscription(t *testing.T) {
 		s.report()
 		b := openBooks(s.asked)
 		b.Conflicting = other
-		if p := b.apply(s.reports[1]); !p.Subscription.Ended() || p.Subscription.Extra || len(p.Actions) != 0 {
+		if p := b.apply(s.reports[1]); !p.Subscription.Ended() || p.Subscription.Duplicate || len(p.Actions) != 0 {
 			t.Errorf("got %+v", p)
 		}
 	})

@@ -20,9 +20,9 @@ type Subscription struct {
 	// Begun says that a period was paid, or free. Until then Period is the one that
 	// the payment is for.
 	Begun bool
-	// Extra marks a duplicate that was bought while another was live. It never comes
+	// Duplicate marks a subscription that was bought while another was live. It never comes
 	// into force: it is cancelled at the provider and its payments are refunded.
-	Extra bool
+	Duplicate bool
 
 	Period metering.Period // the last one that was paid
 	Anchor int64           // billing anchor of a free one

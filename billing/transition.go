@@ -16,7 +16,7 @@ const (
 // TransitionFrom compares a subscription with its earlier state, nil for none. One that
 // never began, and a duplicate, tell nothing.
 func (s Subscription) TransitionFrom(before *Subscription) Transition {
-	if s.Extra || !s.Begun {
+	if s.Duplicate || !s.Begun {
 		return Unchanged
 	}
 	if before == nil || !before.Begun {

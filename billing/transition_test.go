@@ -26,7 +26,7 @@ func TestTransitionsOfSubscriptions(t *testing.T) {
 		"a first payment":                   {&waiting, active, Started},
 		"a free plan":                       {nil, active, Started},
 		"the same again":                    {&active, active, Unchanged},
-		"a duplicate":                       {nil, with(func(s *Subscription) { s.Extra = true }), Unchanged},
+		"a duplicate":                       {nil, with(func(s *Subscription) { s.Duplicate = true }), Unchanged},
 		"a new period":                      {&active, with(func(s *Subscription) { s.Period = metering.Period{Start: 200, End: 300} }), Renewed},
 		"a new period on another plan":      {&active, with(func(s *Subscription) { s.Period.Start, s.Terms.PlanKey = 200, "max" }), Renewed},
 		"a failed payment":                  {&active, late, PaymentFailed},

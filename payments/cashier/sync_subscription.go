@@ -32,9 +32,9 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queu
 		opts.checkoutID = checkoutIDOf(remote)
 	}
 	app := c.options.Store.Payments(with.scope)
-	stored := payments.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Bought: opts.checkoutID, Now: now, Close: opts.completes}
+	stored := payments.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Origin: opts.checkoutID, Now: now, Completes: opts.completes}
 	if opts.scheduleRefresh {
-		stored.Watch = nextRefresh
+		stored.NextRefresh = nextRefresh
 	}
 	projection, err := app.ApplySubscription(ctx, stored)
 	if err != nil {

@@ -19,7 +19,7 @@ type storedAnswer struct {
 	ConnectionID      string          `json:"connectionId,omitempty"`
 	Status            string          `json:"status"`
 	Begun             bool            `json:"begun"`
-	Extra             bool            `json:"extra,omitempty"`
+	Duplicate         bool            `json:"extra,omitempty"`
 	PeriodStart       int64           `json:"periodStart"`
 	PeriodEnd         int64           `json:"periodEnd"`
 	Anchor            int64           `json:"anchor,omitempty"`
@@ -36,7 +36,7 @@ func encodeAnswer(s *billing.Subscription) ([]byte, error) {
 		return nil, nil
 	}
 	stored := storedAnswer{
-		ID: s.ID.String(), Identity: s.Identity, ProviderID: s.ProviderID, Status: string(s.Status), Begun: s.Begun, Extra: s.Extra,
+		ID: s.ID.String(), Identity: s.Identity, ProviderID: s.ProviderID, Status: string(s.Status), Begun: s.Begun, Duplicate: s.Duplicate,
 		PeriodStart: s.Period.Start, PeriodEnd: s.Period.End, Anchor: s.Anchor, CancelAtPeriodEnd: s.CancelAtPeriodEnd,
 		CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
 	}
@@ -70,7 +70,7 @@ func decodeAnswer(text []byte) (*billing.Subscription, error) {
 	}
 	s := &billing.Subscription{
 		ID: id, Identity: stored.Identity, ProviderID: stored.ProviderID, Status: metering.SubscriptionStatus(stored.Status),
-		Begun: stored.Begun, Extra: stored.Extra, Period: metering.Period{Start: stored.PeriodStart, End: stored.PeriodEnd},
+		Begun: stored.Begun, Duplicate: stored.Duplicate, Period: metering.Period{Start: stored.PeriodStart, End: stored.PeriodEnd},
 		Anchor: stored.Anchor, CancelAtPeriodEnd: stored.CancelAtPeriodEnd, CreatedAt: stored.CreatedAt, EndedAt: stored.EndedAt,
 	}
 	if stored.ConnectionID != "" {

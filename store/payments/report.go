@@ -21,15 +21,15 @@ type ProviderReport struct {
 	// Connection is the account that the subscription is at.
 	Connection ids.ID
 	Remote     billing.ProviderSubscription
-	// Bought is the change that the provider's object names as its origin; zero for
+	// Origin is the change that the provider's object names as its origin; zero for
 	// none. It identifies the customer when the subscription is reported for the first
 	// time.
-	Bought ids.ID
+	Origin ids.ID
 	Now    int64
-	// Close is the operation that this completes; its answer is the subscription.
-	Close *billing.Operation
-	// Watch returns when to refresh the subscription; zero for no scheduled refresh.
-	Watch func(billing.Subscription) int64
+	// Completes is the operation that this ends; its answer is the subscription.
+	Completes *billing.Operation
+	// NextRefresh returns when to refresh the subscription; zero for no scheduled refresh.
+	NextRefresh func(billing.Subscription) int64
 }
 
 var (
@@ -71,7 +71,7 @@ func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing
 func (tx appTx) identityOfReport(ctx context.Context, h ProviderReport) (string, error) {
 	identity, err := pg.Find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
 	if errors.Is(err, ErrUnknown) {
-		return pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Bought)
+		return pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Origin)
 	}
 	return identity, err
 }
@@ -97,17 +97,17 @@ func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, 
 			}
 		}
 	}
-	if h.Watch != nil {
-		if at := h.Watch(p.Subscription); at != 0 {
+	if h.NextRefresh != nil {
+		if at := h.NextRefresh(p.Subscription); at != 0 {
 			if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobSubscription, Object: h.Remote.ID, Connection: h.Connection, DueAt: at}); err != nil {
 				return p, err
 			}
 		}
 	}
-	if h.Close == nil {
+	if h.Completes == nil {
 		return p, tx.ScheduleWake(ctx)
 	}
-	done := *h.Close
+	done := *h.Completes
 	done.State = billing.OperationDone
 	return p, tx.complete(ctx, &Completion{Operation: done, Answer: &p.Subscription})
 }
@@ -121,7 +121,7 @@ func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, fresh ids.ID,
 		return k, nil, err
 	}
 	if stored == nil {
-		change, err := pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, h.Bought)
+		change, err := pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, h.Origin)
 		if err != nil {
 			return k, nil, err
 		}

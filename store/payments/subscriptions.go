@@ -60,7 +60,7 @@ func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
 	var terms, sale, scheduled, pending []byte
 	var ended *int64
 	var connection *ids.ID
-	err := row.Scan(&s.ID, &s.Identity, &providerID, &connection, &s.Status, &s.Begun, &s.Extra, &s.Period.Start, &s.Period.End, &s.Anchor, &terms, &sale,
+	err := row.Scan(&s.ID, &s.Identity, &providerID, &connection, &s.Status, &s.Begun, &s.Duplicate, &s.Period.Start, &s.Period.End, &s.Anchor, &terms, &sale,
 		&s.CancelAtPeriodEnd, &scheduled, &pending, &s.CreatedAt, &ended)
 	if err != nil {
 		return s, err
@@ -135,7 +135,7 @@ func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billi
 	if err := tx.Exec(ctx, putSubscription, 1, pg.Named{
 		"id": s.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID, "status": s.Status, "period_start": s.Period.Start,
 		"period_end": s.Period.End, "terms": lists, "connection_id": pg.OrNull(s.ConnectionID),
-		"provider_id": pg.OrNull(s.ProviderID), "begun": s.Begun, "extra": s.Extra, "anchor": s.Anchor,
+		"provider_id": pg.OrNull(s.ProviderID), "begun": s.Begun, "extra": s.Duplicate, "anchor": s.Anchor,
 		"plan_id": pg.OrNull(s.Terms.PlanID), "sale": sale, "cancel_at_period_end": s.CancelAtPeriodEnd, "scheduled": scheduled,
 		"pending": pending, "created_at": s.CreatedAt, "ended_at": pg.OrNull(s.EndedAt),
 	}); err != nil {
@@ -156,7 +156,7 @@ func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billi
 // promisedTerms are the current, scheduled and pending terms of a subscription. They
 // were frozen when requested, so the features that they name keep their prices.
 func promisedTerms(s billing.Subscription) (terms []metering.Terms) {
-	if s.Ended() || s.Extra {
+	if s.Ended() || s.Duplicate {
 		return nil
 	}
 	terms = append(terms, s.Terms.Metering())
