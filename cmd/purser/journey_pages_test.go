@@ -42,6 +42,7 @@ func (p place) addresses(s samples) map[string]string {
 		"/o/:org":                          p.base + "/o/acme",
 		"/o/:org/a/new":                    p.base + "/o/acme/a/new",
 		"/o/:org/settings":                 p.base + "/o/acme/settings",
+		"/o/:org/settings/archive":         p.base + "/o/acme/settings/archive",
 		"/o/:org/members":                  p.base + "/o/acme/members",
 		"/o/:org/members/invite":           p.base + "/o/acme/members/invite",
 		"/o/:org/members/:user":            s.member,
@@ -104,6 +105,7 @@ func (p place) addresses(s samples) map[string]string {
 		app + "/keys/:key":                 p.app + "/keys/" + p.made.KeyID,
 		app + "/sandbox":                   p.app + "/sandbox",
 		app + "/settings":                  p.app + "/settings",
+		app + "/settings/archive":          p.app + "/settings/archive",
 		app + "/settings/alerts":           p.app + "/settings/alerts",
 		app + "/settings/alerts/new":       p.app + "/settings/alerts/new?kind=allowance",
 		app + "/settings/alerts/:key/edit": p.app + "/settings/alerts/low/edit",
@@ -173,6 +175,11 @@ func lookOver(t *testing.T, tab *browsertest.Tab, address string) {
 	look(t, tab)
 }
 
+// widths are those on which a page that was looked over is measured again.
+var widths = []browsertest.Screen{
+	{Name: "wide", Width: 1440, Height: 900}, {Name: "laptop", Width: 1024, Height: 768}, {Name: "tablet", Width: 768, Height: 1024}, browsertest.Phone,
+}
+
 // look is for a page that is open. What the browser complains of fails the test by
 // itself.
 func look(t *testing.T, tab *browsertest.Tab) {
@@ -184,6 +191,10 @@ func look(t *testing.T, tab *browsertest.Tab) {
 		if screen == browsertest.Desktop {
 			tab.CheckFrames()
 		}
+	})
+	tab.On(widths, func(browsertest.Screen) {
+		tab.CheckWidth()
+		tab.CheckFrames()
 	})
 }
 

@@ -12,11 +12,13 @@ import (
 	"purser/store/internal/pg"
 )
 
-// DepositQuery asks for what came into all wallets of an application, newest first.
+// DepositQuery asks for what came into all wallets of an application, newest first unless
+// it says otherwise.
 type DepositQuery struct {
 	Kind      metering.EntryKind // any of deposit, grant and top-up when empty
 	CreditKey string             // all when empty
 	From, To  int64              // by the application's clock, half-open; 0 for no end
+	Oldest    bool               // oldest first; Before is then the id that the page follows
 	pg.Page
 }
 
@@ -41,31 +43,40 @@ const (
 		) j
 		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
 		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
-		ORDER BY j.id DESC`
+		ORDER BY j.id `
 )
 
-var (
-	// Nearly all entries came in, so the others are passed over.
-	listAllDeposits = pg.Declare("list deposits of all wallets", depositsFound+`
+// allDeposits is for any kind: nearly all entries came in, so the others are passed over.
+func allDeposits(name, order string) pg.Statement {
+	return pg.Declare(name, depositsFound+`
 			SELECT id, wallet_id, seq, kind, credit_id, delta_nanocredits, idempotency_key, created_at, source_kind, source_id
-			FROM journal WHERE app_id = $1 AND id < $2 AND id >= $3 AND created_at >= $4 AND created_at < $5
+			FROM journal WHERE app_id = $1 AND id < $2 AND id > $3 AND created_at >= $4 AND created_at < $5
 			  AND kind IN ('deposit', 'grant', 'top-up')
-			ORDER BY id DESC`+withTheirNames)
+			ORDER BY id `+order+withTheirNames+order)
+}
 
-	// Of one kind or credit there may be hardly any among millions. Each credit has its
-	// own stretch of the index for each kind, and the newest of all are among the newest
-	// of each. The stretch is bounded as a whole, and sorted so, because the planner
-	// cannot know that the kind is rare, and would look for it among all of them.
-	listSomeDeposits = pg.Declare("list deposits of kinds and credits", depositsFound+`
+// someDeposits is for one kind or credit, of which there may be hardly any among millions.
+// Each credit has its own stretch of the index for each kind, and the first of all are among
+// the first of each. The stretch is bounded as a whole, and sorted so, because the planner
+// cannot know that the kind is rare, and would look for it among all of them.
+func someDeposits(name, order string) pg.Statement {
+	return pg.Declare(name, depositsFound+`
 			SELECT d.id, d.wallet_id, d.seq, d.kind, d.credit_id, d.delta_nanocredits, d.idempotency_key, d.created_at, d.source_kind, d.source_id
 			FROM credits k CROSS JOIN unnest($7::text[]) AS t (kind) CROSS JOIN LATERAL (
 				SELECT id, wallet_id, seq, kind, credit_id, delta_nanocredits, idempotency_key, created_at, source_kind, source_id
-				FROM journal WHERE app_id = $1 AND (kind, credit_id, id) < (t.kind, k.id, $2) AND (kind, credit_id, id) >= (t.kind, k.id, $3)
+				FROM journal WHERE app_id = $1 AND (kind, credit_id, id) < (t.kind, k.id, $2) AND (kind, credit_id, id) > (t.kind, k.id, $3)
 				  AND created_at >= $4 AND created_at < $5
-				ORDER BY kind DESC, credit_id DESC, id DESC LIMIT $6
+				ORDER BY kind `+order+`, credit_id `+order+`, id `+order+` LIMIT $6
 			) d
 			WHERE k.app_id = $1 AND ($8::uuid IS NULL OR k.id = $8)
-			ORDER BY d.id DESC`+withTheirNames)
+			ORDER BY d.id `+order+withTheirNames+order)
+}
+
+var (
+	listAllDeposits        = allDeposits("list deposits of all wallets", "DESC")
+	listSomeDeposits       = someDeposits("list deposits of kinds and credits", "DESC")
+	listOldestDeposits     = allDeposits("list deposits of all wallets, oldest first", "ASC")
+	listSomeOldestDeposits = someDeposits("list deposits of kinds and credits, oldest first", "ASC")
 )
 
 var selectClockOffset = pg.Declare("select clock offset for the desk", `
@@ -89,22 +100,29 @@ func (a App) FindDeposits(ctx context.Context, q DepositQuery) (list []DepositFo
 		if err != nil {
 			return err
 		}
-		before, to := q.Start(), q.To
+		all, some := listAllDeposits, listSomeDeposits
+		before, after, to := q.Start(), pg.IDAt(q.From-ahead-clockSlack), q.To
+		if q.Oldest {
+			all, some, before = listOldestDeposits, listSomeOldestDeposits, pg.Page{}.Start()
+			if pg.LessID(after, q.Before) {
+				after = q.Before
+			}
+		}
 		if to == 0 {
 			to = lastMoment
 		} else if end := pg.IDAt(to + clockSlack); pg.LessID(end, before) {
 			before = end
 		}
-		args := []any{before, pg.IDAt(q.From - ahead - clockSlack), q.From, to, q.OneMore()}
+		args := []any{before, after, q.From, to, q.OneMore()}
 		if q.Kind == "" && q.CreditKey == "" {
-			list, err = pg.Collect(ctx, tx, listAllDeposits, readDepositFound, args...)
+			list, err = pg.Collect(ctx, tx, all, readDepositFound, args...)
 			return err
 		}
 		kinds, creditID, err := tx.depositFilter(ctx, q)
 		if err != nil {
 			return err
 		}
-		list, err = pg.Collect(ctx, tx, listSomeDeposits, readDepositFound, append(args, kinds, creditID)...)
+		list, err = pg.Collect(ctx, tx, some, readDepositFound, append(args, kinds, creditID)...)
 		return err
 	})
 	list, more = pg.Cut(list, q.Limit)

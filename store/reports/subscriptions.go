@@ -35,20 +35,18 @@ const subscriptionFoundColumns = `
 
 // A page is cut before what its rows refer to is looked up. Left to itself, the
 // planner may look it up for all subscriptions, and cut then.
-const (
-	pageOfSubscriptions = `
-		SELECT` + subscriptionFoundColumns + `
+func pageOfSubscriptions(name, where, order string) pg.Statement {
+	return pg.Declare(name, `
+		SELECT`+subscriptionFoundColumns+`
 		FROM (
 			SELECT id, wallet_id, plan_id, status, period_start, period_end, cancel_at_period_end, scheduled, pending, provider_id, created_at, ended_at
-			FROM subscriptions WHERE app_id = $1 AND `
-
-	withTheirWallets = `
-			ORDER BY id DESC LIMIT $3
+			FROM subscriptions WHERE app_id = $1 AND `+where+`
+			ORDER BY id `+order+` LIMIT $3
 		) s
 		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
-		ORDER BY s.id DESC`
-)
+		ORDER BY s.id `+order)
+}
 
 var (
 	selectLiveSubscriptions = pg.Declare("select live subscriptions", `
@@ -59,11 +57,13 @@ var (
 		WHERE s.app_id = $1 AND s.wallet_id = ANY ($2)
 		  AND s.status IN `+ledger.LiveStatuses)
 
-	listSubscriptions = pg.Declare("list subscriptions", pageOfSubscriptions+`id < $2`+withTheirWallets)
+	listSubscriptions         = pageOfSubscriptions("list subscriptions", `id < $2`, `DESC`)
+	listSubscriptionsByStatus = pageOfSubscriptions("list subscriptions by status", `status = $4 AND id < $2`, `DESC`)
+	listSubscriptionsOnHold   = pageOfSubscriptions("list subscriptions on hold", `status IN ('past_due', 'unpaid') AND id < $2`, `DESC`)
 
-	listSubscriptionsByStatus = pg.Declare("list subscriptions by status", pageOfSubscriptions+`status = $4 AND id < $2`+withTheirWallets)
-
-	listSubscriptionsOnHold = pg.Declare("list subscriptions on hold", pageOfSubscriptions+`status IN ('past_due', 'unpaid') AND id < $2`+withTheirWallets)
+	listOldestSubscriptions         = pageOfSubscriptions("list subscriptions, oldest first", `id > $2`, `ASC`)
+	listOldestSubscriptionsByStatus = pageOfSubscriptions("list subscriptions by status, oldest first", `status = $4 AND id > $2`, `ASC`)
+	listOldestSubscriptionsOnHold   = pageOfSubscriptions("list subscriptions on hold, oldest first", `status IN ('past_due', 'unpaid') AND id > $2`, `ASC`)
 
 	// The two halves have an index each.
 	listSubscriptionsOfWallet = pg.Declare("list subscriptions of a wallet", `
@@ -89,8 +89,9 @@ func readSubscriptionFound(row pgx.CollectableRow) (s SubscriptionFound, err err
 	return s, err
 }
 
-// SubscriptionQuery asks for subscriptions, newest first.
+// SubscriptionQuery asks for subscriptions, newest first unless it says otherwise.
 type SubscriptionQuery struct {
+	Oldest bool                        // oldest first; Before is then the id that the page follows
 	Status metering.SubscriptionStatus // any when empty
 	OnHold bool                        // only those for which a payment failed
 	pg.Page
@@ -99,13 +100,17 @@ type SubscriptionQuery struct {
 // FindSubscriptions answers a query, and reports whether there are more.
 func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list []SubscriptionFound, more bool, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		all, byStatus, onHold, start := listSubscriptions, listSubscriptionsByStatus, listSubscriptionsOnHold, q.Start()
+		if q.Oldest {
+			all, byStatus, onHold, start = listOldestSubscriptions, listOldestSubscriptionsByStatus, listOldestSubscriptionsOnHold, q.Before
+		}
 		switch {
 		case q.OnHold:
-			list, err = pg.Collect(ctx, tx, listSubscriptionsOnHold, readSubscriptionFound, q.Start(), q.OneMore())
+			list, err = pg.Collect(ctx, tx, onHold, readSubscriptionFound, start, q.OneMore())
 		case q.Status != "":
-			list, err = pg.Collect(ctx, tx, listSubscriptionsByStatus, readSubscriptionFound, q.Start(), q.OneMore(), string(q.Status))
+			list, err = pg.Collect(ctx, tx, byStatus, readSubscriptionFound, start, q.OneMore(), string(q.Status))
 		default:
-			list, err = pg.Collect(ctx, tx, listSubscriptions, readSubscriptionFound, q.Start(), q.OneMore())
+			list, err = pg.Collect(ctx, tx, all, readSubscriptionFound, start, q.OneMore())
 		}
 		return err
 	})

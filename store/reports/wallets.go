@@ -23,12 +23,25 @@ const (
 	WalletsOfPlan WalletFilter = "plan" // whose live subscription is to one plan
 )
 
-// WalletQuery filters wallets, newest first.
+// WalletQuery filters wallets.
 type WalletQuery struct {
 	Filter WalletFilter
 	PlanID ids.ID // of WalletsOfPlan
+	// Order is of all wallets alone: of the others there is no index. In other orders than
+	// newest first, Before is the wallet that the page follows.
+	Order WalletOrder
 	pg.Page
 }
+
+// WalletOrder is the order of a list of wallets, by an index.
+type WalletOrder string
+
+// The orders of wallets.
+const (
+	NewestWallets WalletOrder = ""
+	OldestWallets WalletOrder = "oldest"
+	ByIdentity    WalletOrder = "identity"
+)
 
 // WalletFound is a wallet in a list, with its subscription if it has one.
 type WalletFound struct {
@@ -37,6 +50,14 @@ type WalletFound struct {
 }
 
 var (
+	listOldestWallets = pg.Declare("list wallets, oldest first", `
+		SELECT `+ledger.WalletColumns+` FROM wallets WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT $3`)
+
+	listWalletsByIdentity = pg.Declare("list wallets by identity", `
+		SELECT `+ledger.WalletColumns+`
+		FROM wallets WHERE app_id = $1 AND identity > coalesce((SELECT c.identity FROM wallets c WHERE c.app_id = $1 AND c.id = $2), '')
+		ORDER BY identity LIMIT $3`)
+
 	listDebtors = pg.Declare("list wallets in debt", `
 		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`
 		FROM (
@@ -94,6 +115,10 @@ func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]ledger.Walle
 		return pg.Collect(ctx, tx, listWalletsOnHold, ledger.ReadWallet, q.Start(), q.OneMore())
 	case q.Filter == WalletsOfPlan:
 		return pg.Collect(ctx, tx, listWalletsOfPlan, ledger.ReadWallet, q.Start(), q.OneMore(), q.PlanID)
+	case q.Order == OldestWallets:
+		return pg.Collect(ctx, tx, listOldestWallets, ledger.ReadWallet, q.Before, q.OneMore())
+	case q.Order == ByIdentity:
+		return pg.Collect(ctx, tx, listWalletsByIdentity, ledger.ReadWallet, q.Before, q.OneMore())
 	default:
 		return pg.Collect(ctx, tx, ledger.ListWallets, ledger.ReadWallet, q.Start(), q.OneMore())
 	}

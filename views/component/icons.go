@@ -5,8 +5,10 @@ package component
 // Contributors; parts are © Cole Bemis (Feather), under the MIT licence.
 var icons = map[string]string{
 	"activity":             `<path d="M22 12h-2.48a2 2 0 0 0-1.93 1.46l-2.35 8.36a.25.25 0 0 1-.48 0L9.24 2.18a.25.25 0 0 0-.48 0l-2.35 8.36A2 2 0 0 1 4.49 12H2"/>`,
+	"arrow-down":           `<path d="M12 5v14"/><path d="m19 12-7 7-7-7"/>`,
 	"arrow-left":           `<path d="m12 19-7-7 7-7"/><path d="M19 12H5"/>`,
 	"arrow-right":          `<path d="M5 12h14"/><path d="m12 5 7 7-7 7"/>`,
+	"arrow-up":             `<path d="m5 12 7-7 7 7"/><path d="M12 19V5"/>`,
 	"banknote":             `<rect width="20" height="12" x="2" y="6" rx="2"/><circle cx="12" cy="12" r="2"/><path d="M6 12h.01M18 12h.01"/>`,
 	"bell":                 `<path d="M10.268 21a2 2 0 0 0 3.464 0"/><path d="M3.262 15.326A1 1 0 0 0 4 17h16a1 1 0 0 0 .74-1.673C19.41 13.956 18 12.499 18 8A6 6 0 0 0 6 8c0 4.499-1.411 5.956-2.738 7.326"/>`,
 	"bell-ring":            `<path d="M10.268 21a2 2 0 0 0 3.464 0"/><path d="M22 8c0-2.3-.8-4.3-2-6"/><path d="M3.262 15.326A1 1 0 0 0 4 17h16a1 1 0 0 0 .74-1.673C19.41 13.956 18 12.499 18 8A6 6 0 0 0 6 8c0 4.499-1.411 5.956-2.738 7.326"/><path d="M4 2C2.8 3.7 2 5.7 2 8"/>`,

@@ -2,6 +2,7 @@ package site
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
 	"purser/fault"
@@ -53,8 +54,20 @@ func (l Listing) At(name, value string) string {
 	return l.Path + "?" + query.Encode()
 }
 
+// Without is the filter without some parameters.
+func (l Listing) Without(names ...string) url.Values {
+	kept := url.Values{}
+	for name, values := range l.Filter {
+		if !slices.Contains(names, name) {
+			kept[name] = values
+		}
+	}
+	return kept
+}
+
 // Pages links to the first page, unless this is it, and to older rows.
 func (l Listing) Pages(name string, begun bool, older string) (p component.Pages) {
+	p.Sorted = l.Filter.Get("sort") != ""
 	if begun {
 		p.Newer = l.At(name, "")
 	}

@@ -87,7 +87,7 @@ func (s *Pages) denials(req *site.Request) (site.Response, error) {
 	view := supportpage.DenialList{
 		Frame: req.Frame("Denials", "denials"), Path: list.Path, Check: req.AppPath("check"), Identity: q.Identity, FeatureKey: q.FeatureKey, Features: features,
 		Reason: string(q.Reason), Reasons: denialReasons, From: req.Query("from"), To: req.Query("to"), Active: len(list.Filter) > 0,
-		KeptDays: s.keptDenialDays(), Problems: problems,
+		KeptDays: s.keptDenialDays(), Problems: problems, Presets: presets(list, req.Now()),
 	}
 	if len(problems) > 0 {
 		return site.Invalid(supportpage.Denials(view)), nil

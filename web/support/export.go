@@ -61,7 +61,10 @@ func (s *Pages) depositsExport(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
-	q := eventQuery(req)
+	q, problems := eventQuery(req)
+	if len(problems) > 0 {
+		return site.Redirect(req.Listing(req.AppPath("events"), "event", "feature", "from", "to").At("", "")), nil
+	}
 	q.Limit = exportPortion
 	var rows [][]string
 	more := true

@@ -22,14 +22,20 @@ func (s *Pages) events(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	q := eventQuery(req)
+	q, problems := eventQuery(req)
 	q.Page = p
+	list := req.Listing(req.AppPath("events"), "event", "feature", "from", "to")
+	view := supportpage.EventList{
+		Frame: req.Frame("Events", "events"), Path: list.Path, Export: list.File(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options,
+		From: req.Query("from"), To: req.Query("to"), Presets: presets(list, req.Now()), Active: len(list.Filter) > 0, Problems: problems,
+	}
+	if len(problems) > 0 {
+		return site.Invalid(supportpage.Events(view)), nil
+	}
 	found, next, err := req.Reports().Events(req.Context, q)
 	if err != nil {
 		return site.Response{}, err
 	}
-	list := req.Listing(req.AppPath("events"), "event", "feature")
-	view := supportpage.EventList{Frame: req.Frame("Events", "events"), Path: list.Path, Export: list.File(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options}
 	for _, e := range found {
 		view.Events = append(view.Events, newEventRow(req, e, true))
 	}
@@ -42,8 +48,11 @@ func (s *Pages) events(req *site.Request) (site.Response, error) {
 	return site.Show(supportpage.Events(view)), nil
 }
 
-func eventQuery(req *site.Request) reports.EventQuery {
-	return reports.EventQuery{EventID: req.Query("event"), FeatureKey: req.Query("feature")}
+// eventQuery parses the filters and their validation errors.
+func eventQuery(req *site.Request) (q reports.EventQuery, problems []component.Problem) {
+	q = reports.EventQuery{EventID: req.Query("event"), FeatureKey: req.Query("feature")}
+	q.From, q.To, problems = readDays(req)
+	return q, problems
 }
 
 // featureFilter lists the features to filter by.
@@ -67,7 +76,7 @@ const dayLayout = "2006-01-02"
 
 // depositQuery parses the filters and their validation errors.
 func depositQuery(req *site.Request) (q reports.DepositQuery, problems []component.Problem) {
-	q.CreditKey = req.Query("credit")
+	q.CreditKey, q.Oldest = req.Query("credit"), req.Query("sort") == sortOldest
 	for _, kind := range depositKinds {
 		if kind.Value == req.Query("kind") {
 			q.Kind = metering.EntryKind(kind.Value)
@@ -84,11 +93,12 @@ func (s *Pages) deposits(req *site.Request) (site.Response, error) {
 	}
 	q, problems := depositQuery(req)
 	q.Page = p
-	list := req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to")
+	list := req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to", "sort")
 	view := supportpage.DepositList{
 		Frame: req.Frame("Deposits", "deposits"), Path: list.Path, Export: list.File(),
 		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
-		From: req.Query("from"), To: req.Query("to"), Active: len(list.Filter) > 0, Problems: problems,
+		From: req.Query("from"), To: req.Query("to"), Active: len(list.Without("sort")) > 0, Problems: problems,
+		Presets: presets(list, req.Now()), Sort: req.Query("sort"), ByAge: byAge(list),
 	}
 	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
 	if err != nil {
@@ -128,7 +138,7 @@ var subscriptionStatuses = []component.Option{
 
 func subscriptionQuery(req *site.Request) reports.SubscriptionQuery {
 	chosen := req.Query("status")
-	q := reports.SubscriptionQuery{OnHold: chosen == onHold}
+	q := reports.SubscriptionQuery{OnHold: chosen == onHold, Oldest: req.Query("sort") == sortOldest}
 	for _, status := range subscriptionStatuses {
 		if status.Value == chosen && !q.OnHold {
 			q.Status = metering.SubscriptionStatus(chosen)
@@ -148,9 +158,10 @@ func (s *Pages) subscriptions(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	list := req.Listing(req.AppPath("subscriptions"), "status")
+	list := req.Listing(req.AppPath("subscriptions"), "status", "sort")
 	view := supportpage.SubscriptionList{
 		Frame: req.Frame("Subscriptions", "subscriptions"), Path: list.Path, Export: list.File(), Status: req.Query("status"), Statuses: subscriptionStatuses,
+		Sort: req.Query("sort"), ByAge: byAge(list),
 	}
 	for _, row := range found {
 		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, row, true))

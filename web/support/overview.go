@@ -23,6 +23,7 @@ var periods = []struct {
 	{"30", "30 days", "in the previous 30 days", 30},
 	{"7", "7 days", "in the previous 7 days", 7},
 	{"1", "Today", "yesterday", 1},
+	{"month", "This month", "in as many days before", 0},
 }
 
 func (s *Pages) overview(req *site.Request) (site.Response, error) {
@@ -32,8 +33,12 @@ func (s *Pages) overview(req *site.Request) (site.Response, error) {
 			chosen = period
 		}
 	}
+	days := chosen.days
+	if days == 0 {
+		days = time.UnixMilli(req.Now()).UTC().Day()
+	}
 	app := req.Reports()
-	o, err := app.Overview(req.Context, req.Now(), chosen.days)
+	o, err := app.Overview(req.Context, req.Now(), days)
 	if err != nil {
 		return site.Response{}, err
 	}

@@ -29,13 +29,14 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	list := req.Listing(req.AppPath("wallets"), "q", "show")
+	list := req.Listing(req.AppPath("wallets"), "q", "show", "sort")
 	view := supportpage.WalletList{
 		Frame: req.Frame("Wallets", "wallets"), Path: list.Path, Query: req.Query("q"), Show: req.Query("show"), Shows: options,
 	}
 	if req.May(tenancy.WalletsWrite) {
 		view.New = req.AppPath("wallets", "new")
 	}
+	sortWallets(req, list, &q, &view)
 	var found []reports.WalletFound
 	if view.Query != "" {
 		var next *reports.WalletSearch
@@ -58,6 +59,23 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 		view.Wallets = append(view.Wallets, row)
 	}
 	return site.Show(supportpage.Wallets(view)), nil
+}
+
+// sortWallets reads the order of all wallets, and adds links to the others. A search or a
+// filter has one order.
+func sortWallets(req *site.Request, list site.Listing, q *reports.WalletQuery, view *supportpage.WalletList) {
+	if view.Query != "" || q.Filter != reports.AllWallets {
+		return
+	}
+	switch order := reports.WalletOrder(req.Query("sort")); order {
+	case reports.OldestWallets, reports.ByIdentity:
+		q.Order = order
+	}
+	view.ByAge = byAge(list)
+	view.ByIdentity = component.Sort{Href: site.Listing{Path: list.Path, Filter: list.Without("sort")}.At("sort", string(reports.ByIdentity))}
+	if q.Order == reports.ByIdentity {
+		view.ByIdentity.Now = "ascending"
+	}
 }
 
 // walletSearch reads where a search for wallets goes on.
