@@ -54,7 +54,7 @@ func TestSandboxPanel(t *testing.T) {
 		if page := support.get(t, panel); page.status != http.StatusForbidden {
 			t.Errorf("support gets %d", page.status)
 		}
-		for _, path := range []string{"", "/clock", "/webhooks", "/refund", "/dispute"} {
+		for _, path := range []string{"", "/clock", "/webhooks", "/refund", "/dispute", "/invoice", "/fail"} {
 			var got seen
 			if path == "" {
 				got = owner.get(t, r.orgPath("a", live.Slug, "sandbox"))

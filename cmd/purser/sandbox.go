@@ -77,6 +77,15 @@ func (p *paymentNode) sandboxControls() *developers.SandboxControls {
 			_, err := p.sandbox.Dispute(ctx, app, checkoutID, outcome)
 			return err
 		},
+		OpenInvoices: func(ctx context.Context, app ids.ID, subscriptions []string) (list []developers.SandboxInvoice, err error) {
+			open, err := p.sandbox.OpenInvoices(ctx, app, subscriptions)
+			for _, i := range open {
+				list = append(list, developers.SandboxInvoice{ID: i.ID, Subscription: i.Subscription, AmountCents: i.AmountDue, Currency: i.Currency, URL: i.URL})
+			}
+			return list, err
+		},
+		PayInvoice:   p.sandbox.PayInvoice,
+		FailRenewals: p.sandbox.FailRenewals,
 		Webhooks: func(ctx context.Context, app ids.ID) (bool, int, error) {
 			state, err := p.sandbox.WebhookState(ctx, app)
 			return state.Held, state.Waiting, err

@@ -64,6 +64,37 @@ func (s *Server) Dispute(ctx context.Context, app ids.ID, checkoutID, outcome st
 	return made, s.drainWebhooks(ctx, app)
 }
 
+// OpenInvoices lists the open invoices of subscriptions.
+func (s *Server) OpenInvoices(ctx context.Context, app ids.ID, subscriptions []string) (list []engine.Dunned, err error) {
+	err = s.view(ctx, app, func(account *engine.Account, _ engine.Env) error {
+		list = account.Dunned(subscriptions)
+		return nil
+	})
+	return list, err
+}
+
+// PayInvoice pays an open invoice, or has its payment declined, and has the webhooks
+// applied. The reason says why a payment failed.
+func (s *Server) PayInvoice(ctx context.Context, app ids.ID, invoiceID string, succeeds bool) (reason string, err error) {
+	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
+		reason, err = account.PayOpen(env, invoiceID, succeeds)
+		return err
+	})
+	if err != nil {
+		return "", publicRefusal(err)
+	}
+	return reason, s.drainWebhooks(ctx, app)
+}
+
+// FailRenewals makes every later charge of a subscription fail.
+func (s *Server) FailRenewals(ctx context.Context, app ids.ID, subscriptionID string) error {
+	err := s.update(ctx, app, func(account *engine.Account, env engine.Env) error { return account.FailRenewals(env, subscriptionID) })
+	if err != nil {
+		return publicRefusal(err)
+	}
+	return s.drainWebhooks(ctx, app)
+}
+
 // maxReplay is how many events one request can replay.
 const maxReplay = 1000
 

@@ -24,6 +24,10 @@ type SandboxControls struct {
 	Webhooks func(ctx context.Context, app ids.ID) (held bool, waiting int, err error)
 	Hold     func(ctx context.Context, app ids.ID, hold bool) error
 	Replay   func(ctx context.Context, app ids.ID, events int) error
+
+	OpenInvoices func(ctx context.Context, app ids.ID, subscriptions []string) ([]SandboxInvoice, error)
+	PayInvoice   func(ctx context.Context, app ids.ID, invoiceID string, succeeds bool) (reason string, err error)
+	FailRenewals func(ctx context.Context, app ids.ID, subscriptionID string) error
 }
 
 // requireSandbox refuses where there is no sandbox to operate.
@@ -68,6 +72,9 @@ func (s *Pages) sandboxView(req *site.Request) (settingspage.SandboxPanel, error
 				payment.Paid = true
 			}
 			view.Payments = append(view.Payments, payment)
+		}
+		if view.Subscriptions, err = s.sandboxSubscriptions(req); err != nil {
+			return view, err
 		}
 	}
 	view.Frame = req.Frame("Sandbox", "sandbox")
