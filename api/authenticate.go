@@ -18,7 +18,8 @@ const (
 	// cachedKeys is the capacity of the key cache of one node.
 	cachedKeys = 10_000
 	// refusalTTL is how long, in milliseconds, a refused key is refused from the cache:
-	// a flood with one costs one read a second. A refused key never becomes valid again.
+	// a flood with one costs one read a second. Only one of an archived application can become
+	// valid again.
 	refusalTTL = 1000
 )
 

@@ -105,7 +105,7 @@ func TestTheDocumentListsEveryErrorCode(t *testing.T) {
 		}
 	}
 	// What only people meet, on pages.
-	pages := []fault.Code{fault.PermissionNotHeld, fault.APIKeyNotFound, fault.LastOwner, fault.APIKeyNotRotatable, fault.ProviderInUse, fault.PaymentNotRefundable}
+	pages := []fault.Code{fault.PermissionNotHeld, fault.APIKeyNotFound, fault.LastOwner, fault.Archived, fault.APIKeyNotRotatable, fault.ProviderInUse, fault.PaymentNotRefundable}
 	for _, code := range fault.Codes() {
 		if listed[string(code)] == slices.Contains(pages, code) {
 			t.Errorf("%s: an operation lists it: %t", code, listed[string(code)])

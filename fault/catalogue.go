@@ -30,6 +30,7 @@ const (
 	AlreadyExists           Code = "already_exists"
 	RevisionConflict        Code = "revision_conflict"
 	LastOwner               Code = "last_owner"
+	Archived                Code = "archived"
 	APIKeyNotRotatable      Code = "api_key_not_rotatable"
 	PricingLocked           Code = "feature_pricing_locked"
 	DeduplicationLocked     Code = "feature_deduplication_locked"
@@ -107,6 +108,7 @@ var catalogue = map[Code]entry{
 	AlreadyExists:           {Conflict, "This key already exists. Choose another key, or update the existing object."},
 	RevisionConflict:        {Conflict, "This object changed since you read it. Read it again, then retry with the new revision."},
 	LastOwner:               {Conflict, "This is the organization's only owner. Make someone else an owner first."},
+	Archived:                {Conflict, "This application or its organization is archived, so nothing in it can change. Restore it first."},
 	APIKeyNotRotatable:      {Conflict, "Only a working key that has no replacement yet can be rotated. Rotate its replacement, or create a new key."},
 	PricingLocked:           {Conflict, "A plan or subscription uses this feature, so its credit, cost, quantity per unit and pricing mode can't change."},
 	DeduplicationLocked:     {Conflict, "This feature has been used, so its deduplication period cannot change. Create a new feature instead."},

@@ -96,6 +96,10 @@ var meanings = map[Code]Meaning{
 		"The change would leave the organization without an owner.",
 		"Make another member an owner, then try again.",
 	},
+	Archived: {
+		"Someone changes an application or an organization that is archived, or archives an organization that still has active applications.",
+		"Restore it under Settings in the dashboard, or archive the applications first.",
+	},
 	APIKeyNotRotatable: {
 		"The key is revoked or expired, or was already rotated.",
 		"Rotate its replacement, or create a new key.",

@@ -21,7 +21,8 @@ type APIKey struct {
 	CreatedBy   ids.ID // a user; zero when the command line made it
 	CreatedAt   int64
 	ExpiresAt   int64
-	Revoked     bool  // for good, whatever a node's clock says
+	Revoked     bool  // for good, whatever a node's clock says, unless Archived
+	Archived    bool  // revoked with its application, until that is restored
 	RevokedAt   int64 // in the future while a rotation's overlap lasts
 	LastUsedAt  int64 // to the minute
 	Replaces    ids.ID

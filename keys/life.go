@@ -18,12 +18,15 @@ const (
 	Retiring Status = "retiring"
 	Expired  Status = "expired"
 	Revoked  Status = "revoked"
+	Archived Status = "archived" // with its application
 )
 
 // Status is the key's at the moment now. A key that has expired and is revoked
 // as well is revoked: someone meant it, and the answer never changes again.
 func (k APIKey) Status(now int64) Status {
 	switch {
+	case k.Revoked && k.Archived:
+		return Archived
 	case k.Revoked, k.RevokedAt != 0 && k.RevokedAt <= now:
 		return Revoked
 	case k.ExpiresAt != 0 && k.ExpiresAt <= now:
@@ -40,6 +43,8 @@ func (k APIKey) Usable(now int64) error {
 	switch k.Status(now) {
 	case Revoked:
 		return fault.New(fault.RevokedAPIKey)
+	case Archived:
+		return fault.Newf(fault.RevokedAPIKey, "The application of this API key is archived. Its keys work again when it is restored in the dashboard.")
 	case Expired:
 		return fault.New(fault.ExpiredAPIKey)
 	default:

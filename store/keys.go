@@ -18,7 +18,7 @@ import (
 
 const keyColumns = `
 	id, hash, name, preset, permissions, live, last_four, created_by, created_at,
-	expires_at, revoked, revoked_at, last_used_at, replaces, replaced_by`
+	expires_at, revoked, revoked_at, last_used_at, replaces, replaced_by, archived_at`
 
 var (
 	insertKey = pg.Declare("insert key", pg.Insert("api_keys", "org_id,"+keyColumns))
@@ -64,9 +64,10 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 	var hash []byte
 	var permissions []string
 	var createdBy, replaces, replacedBy *ids.ID
-	var expires, revoked, lastUsed *int64
+	var expires, revoked, lastUsed, archived *int64
 	err := row.Scan(&k.ID, &hash, &k.Name, &k.Preset, &permissions, &k.Live, &k.Last4, &createdBy, &k.CreatedAt,
-		&expires, &k.Revoked, &revoked, &lastUsed, &replaces, &replacedBy)
+		&expires, &k.Revoked, &revoked, &lastUsed, &replaces, &replacedBy, &archived)
+	k.Archived = archived != nil
 	copy(k.Hash[:], hash)
 	k.Permissions = tenancy.StoredPermissions(permissions)
 	k.CreatedBy, k.Replaces, k.ReplacedBy = pg.OrZero(createdBy), pg.OrZero(replaces), pg.OrZero(replacedBy)
@@ -97,7 +98,7 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 		"org_id": tx.Scope.OrgID, "id": k.ID, "hash": k.Hash[:], "name": k.Name, "preset": k.Preset,
 		"permissions": k.Permissions.Names(), "live": k.Live, "last_four": k.Last4, "created_by": pg.OrNull(k.CreatedBy),
 		"created_at": k.CreatedAt, "expires_at": pg.OrNull(k.ExpiresAt), "revoked": k.Revoked, "revoked_at": pg.OrNull(k.RevokedAt),
-		"last_used_at": pg.OrNull(k.LastUsedAt), "replaces": pg.OrNull(k.Replaces), "replaced_by": pg.OrNull(k.ReplacedBy),
+		"last_used_at": pg.OrNull(k.LastUsedAt), "replaces": pg.OrNull(k.Replaces), "replaced_by": pg.OrNull(k.ReplacedBy), "archived_at": nil,
 	})
 	if pg.SQLState(err) == pg.UniqueViolation {
 		return fault.Newf(fault.AlreadyExists, "This key already exists. Its secret was shown when it was created and can't be shown again.")

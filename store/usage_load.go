@@ -48,9 +48,9 @@ var (
 			LIMIT 1) c`)
 
 	readKeys = pg.Declare("read keys", `
-		SELECT k.id, k.permissions, k.expires_at, k.revoked, k.revoked_at, k.last_used_at
+		SELECT k.id, k.permissions, k.expires_at, k.revoked, k.revoked_at, k.last_used_at, k.archived
 		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (
-			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked, revoked_at, last_used_at
+			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked, revoked_at, last_used_at, archived_at IS NOT NULL AS archived
 			FROM api_keys WHERE app_id = $1 AND id = t.id
 			LIMIT 1) k`)
 
@@ -180,7 +180,7 @@ func (b *appBatch) scanFeature(r *wire.Row) {
 func (b *appBatch) scanKey(r *wire.Row) {
 	k := &keys.APIKey{Scope: b.scope, ID: r.ID()}
 	k.Permissions = storedPermissions(r.Text())
-	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt = r.Int8(), r.Bool(), r.Int8(), r.Int8()
+	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt, k.Archived = r.Int8(), r.Bool(), r.Int8(), r.Int8(), r.Bool()
 	b.keys[k.ID] = k
 }
 

@@ -115,6 +115,14 @@ var appCalls = []call[store.App]{
 	{"RevokeKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.RevokeKeys(ctx, moment)
 	}},
+	{"Impact", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Impact(ctx) }},
+	{"Archive", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+		if err := a.Archive(ctx, tenancy.Application{}, moment); err != nil {
+			return nil, err
+		}
+		return nil, a.Restore(ctx)
+	}},
+	{"Restore", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return nil, a.Restore(ctx) }},
 	{"RotateKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return a.RotateKey(ctx, h.key.ID, func(old keys.APIKey) (keys.Rotated, error) {
 			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneHour}, tenancy.AllPermissions(), moment, rand.Reader)
@@ -216,6 +224,10 @@ var orgCalls = []call[people.Org]{
 	{"Rename", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return nil, o.Rename(ctx, "Changed")
 	}},
+	{"Archive", "", fault.Archived, fault.Archived, fault.Archived, func(ctx context.Context, o people.Org, _ household) (any, error) {
+		return nil, o.Archive(ctx, moment)
+	}},
+	{"Restore", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) { return nil, o.Restore(ctx) }},
 	{"RequireFactor", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
 		return nil, o.RequireFactor(ctx, true)
 	}},

@@ -22,6 +22,7 @@ type Organization struct {
 	CreatedAt int64
 	// RequiresFactor lets members act only with an authenticator.
 	RequiresFactor bool
+	ArchivedAt     int64 // 0 for one that is active
 }
 
 // NewOrganization makes an organization. Its slug is a proposal: when it is
@@ -54,6 +55,7 @@ type Application struct {
 	Live          bool
 	DeploymentURL string // empty when it has none
 	CreatedAt     int64
+	ArchivedAt    int64 // 0 for one that is active
 }
 
 // NewApplication makes an application of the organization. As with the

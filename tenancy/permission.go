@@ -1,6 +1,10 @@
 package tenancy
 
-import "purser/fault"
+import (
+	"strings"
+
+	"purser/fault"
+)
 
 // Permission is one thing that a key or a member may do. The zero value is no
 // permission, and no set has it.
@@ -97,6 +101,9 @@ func (p Permission) String() string {
 	}
 	return described[p].name
 }
+
+// Reads reports whether the permission changes nothing.
+func (p Permission) Reads() bool { return strings.HasSuffix(p.String(), ":read") }
 
 // Allows says in a few words what the permission lets one do.
 func (p Permission) Allows() string {

@@ -3,6 +3,32 @@ package main
 // Bugs in who is let in, and what is recorded of changes.
 var accountMutants = []mutant{
 	{
+		name:    "people change an archived application",
+		changes: []change{once("store/internal/pg/audit.go", "return AppendActive(ctx, tx.Conn, tx.Scope.OrgID,", "return AppendAudit(ctx, tx.Conn, tx.Scope.OrgID,")},
+		pkg:     "./store", tests: "TestArchivedApplications",
+	},
+	{
+		name:    "restoring an application brings revoked keys back",
+		changes: []change{once("store/archive.go", "archived_at = NULL WHERE app_id = $1 AND archived_at IS NOT NULL", "archived_at = NULL WHERE app_id = $1")},
+		pkg:     "./store", tests: "TestArchivedApplications",
+	},
+	{
+		name: "nodes keep accepting events of an archived application",
+		changes: []change{once("store/archive.go", "if _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\timpact,",
+			"impact,")},
+		pkg: "./store", tests: "TestArchivedApplications",
+	},
+	{
+		name:    "a live application is archived while customers pay",
+		changes: []change{once("tenancy/archive.go", "case i.PaidSubscriptions > 0:", "case i.PaidSubscriptions < 0:")},
+		pkg:     "./tenancy", tests: "TestLiveApplicationsAreArchivedWithoutOpenMoney",
+	},
+	{
+		name:    "pages of an archived application accept forms",
+		changes: []change{once("web/site/guard.go", "if req.archivedAt() != 0 && r.Changes() && !r.Archived {", "if req.archivedAt() < 0 {")},
+		pkg:     "./web", tests: "TestArchive",
+	},
+	{
 		name:    "strangers who guess lock an owner out",
 		changes: []change{once("web/accounts/login.go", "\t\tfrom = site.AttemptNetwork(req.Bearer.Address).String()\n", "\t\tfrom = \"anywhere\"\n")},
 		pkg:     "./web", tests: "TestForeignGuessesNeverLockTheOwnerOut",

@@ -173,6 +173,18 @@ func driveSandbox(t *testing.T, p product) {
 	want(t, tab, "#webhooks ~ *, main", "Held")
 	tab.Follow(`button[value="release"]`)
 	want(t, tab, "main", "Webhooks released")
+	tab.Follow(`form[action$="/fail"] button`)
+	want(t, tab, "main", "The next renewal will fail.")
+	tab.Follow(`button[value="month"]`)
+	want(t, tab, "main", "Payment overdue")
+	tab.Check()
+	tab.Follow(`button[value="fail"]`)
+	want(t, tab, ".flash", "The payment failed")
+	tab.Follow(`button[value="pay"]`)
+	want(t, tab, ".flash", "Invoice paid.")
+	if hold := at.subscription("newcomer")["paymentHold"]; hold == true {
+		t.Error("the subscription is still on hold")
+	}
 	tab.Follow(`form[action$="/refund"] button`)
 	want(t, tab, "main", "Refunded 5.00 USD")
 	tab.Check()

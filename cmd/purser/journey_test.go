@@ -35,6 +35,8 @@ func TestJourneys(t *testing.T) {
 		"a checkout is declined, authenticated, paid and expired":           checkouts,
 		"a plan is upgraded after a proof, downgraded, ended, kept":         changePlan,
 		"a top-up is refunded, and what was spent is owed":                  refundTopUp,
+		"finance finds the revenue and the liability of this month":         monthEnd,
+		"an application is archived, still readable, and restored":          archiveAndRestore,
 		"deposits are filtered and exported, without a script":              exportDeposits,
 		"the whole application is within reach of a thumb at 390 wide":      phone,
 	} {

@@ -117,7 +117,8 @@ CREATE TABLE api_keys (
   last_used_at bigint,
   replaces uuid,
   replaced_by uuid,
-  expiry_announced_at bigint
+  expiry_announced_at bigint,
+  archived_at bigint
 );
 ALTER TABLE api_keys ADD CONSTRAINT api_keys_pkey PRIMARY KEY (app_id, id);
 ALTER TABLE api_keys ADD CONSTRAINT key_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
@@ -144,7 +145,8 @@ CREATE TABLE applications (
   name text NOT NULL,
   is_live boolean NOT NULL,
   deployment_url text,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  archived_at bigint
 );
 ALTER TABLE applications ADD CONSTRAINT application_belongs_to_an_organization FOREIGN KEY (org_id) REFERENCES organizations(id);
 ALTER TABLE applications ADD CONSTRAINT application_slug_is_unique_in_its_organization UNIQUE (org_id, slug);
@@ -640,7 +642,8 @@ CREATE TABLE organizations (
   name text NOT NULL,
   created_at bigint NOT NULL,
   command_name text,
-  requires_factor boolean NOT NULL DEFAULT false
+  requires_factor boolean NOT NULL DEFAULT false,
+  archived_at bigint
 );
 ALTER TABLE organizations ADD CONSTRAINT organization_has_its_own_command_name UNIQUE (command_name);
 ALTER TABLE organizations ADD CONSTRAINT organization_slug_is_unique UNIQUE (slug);

@@ -29,6 +29,15 @@ func (o Org) audit(ctx context.Context, tx peopleTx, d audit.Action) error {
 	return pg.AppendAudit(ctx, tx.conn, o.id, o.by, d)
 }
 
+// auditActive is as audit, and refuses a change of what is archived. What takes access
+// away is never refused.
+func (o Org) auditActive(ctx context.Context, tx peopleTx, d audit.Action) error {
+	if o.by.IsZero() {
+		return nil
+	}
+	return pg.AppendActive(ctx, tx.conn, o.id, o.by, d)
+}
+
 // auditPeople is as audit, in a transaction on the rows of people.
 func (o Org) auditPeople(ctx context.Context, tx pgx.Tx, d audit.Action) error {
 	if o.by.IsZero() {

@@ -27,11 +27,12 @@ type organizationRow struct {
 	CreatedAt int64     `bun:"created_at"`
 
 	RequiresFactor bool   `bun:"requires_factor"`
+	ArchivedAt     int64  `bun:"archived_at,nullzero"`
 	CommandName    string `bun:"command_name,nullzero"` // what the command line finds it by
 }
 
 func (r organizationRow) noun() tenancy.Organization {
-	return tenancy.Organization{ID: ids.ID(r.ID), Slug: r.Slug, Name: r.Name, CreatedAt: r.CreatedAt, RequiresFactor: r.RequiresFactor}
+	return tenancy.Organization{ID: ids.ID(r.ID), Slug: r.Slug, Name: r.Name, CreatedAt: r.CreatedAt, RequiresFactor: r.RequiresFactor, ArchivedAt: r.ArchivedAt}
 }
 
 type applicationRow struct {
@@ -44,19 +45,20 @@ type applicationRow struct {
 	Live          bool      `bun:"is_live"`
 	DeploymentURL string    `bun:"deployment_url,nullzero"`
 	CreatedAt     int64     `bun:"created_at"`
+	ArchivedAt    int64     `bun:"archived_at,nullzero"`
 }
 
 func rowOfApplication(a tenancy.Application) applicationRow {
 	return applicationRow{
 		ID: uuidOf(a.ID), OrgID: uuidOf(a.OrgID), Slug: a.Slug, Name: a.Name, Live: a.Live,
-		DeploymentURL: a.DeploymentURL, CreatedAt: a.CreatedAt,
+		DeploymentURL: a.DeploymentURL, CreatedAt: a.CreatedAt, ArchivedAt: a.ArchivedAt,
 	}
 }
 
 func (r applicationRow) noun() tenancy.Application {
 	return tenancy.Application{
 		ID: ids.ID(r.ID), OrgID: ids.ID(r.OrgID), Slug: r.Slug, Name: r.Name, Live: r.Live,
-		DeploymentURL: r.DeploymentURL, CreatedAt: r.CreatedAt,
+		DeploymentURL: r.DeploymentURL, CreatedAt: r.CreatedAt, ArchivedAt: r.ArchivedAt,
 	}
 }
 

@@ -135,7 +135,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}
-		return pg.AppendAudit(ctx, tx.conn, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
+		return pg.AppendActive(ctx, tx.conn, app.OrgID, CommandLine(app.CreatedAt), applicationCreated(app))
 	})
 	return app, err
 }

@@ -58,7 +58,10 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
 			return err
 		}
-		return o.auditPeople(ctx, tx, audit.Action{
+		if o.by.IsZero() {
+			return nil
+		}
+		return pg.AppendActive(ctx, tx.Conn(), o.id, o.by, audit.Action{
 			Action: "invitation.create", Target: i.ID.Format(ids.Invitation),
 			After: accessFields(i.Access, audit.Fields{"for": i.Note}),
 		})
@@ -215,7 +218,7 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		if tag.RowsAffected() == 0 {
 			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
-		return pg.AppendAudit(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
+		return pg.AppendActive(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),
 			After: accessFields(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
 		})

@@ -33,7 +33,7 @@ func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (te
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}
-		return o.audit(ctx, tx, applicationCreated(app))
+		return o.auditActive(ctx, tx, applicationCreated(app))
 	})
 	return app, err
 }
@@ -83,7 +83,7 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 		if err != nil {
 			return fmt.Errorf("store: update application: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Action{
+		return o.auditActive(ctx, tx, audit.Action{
 			AppID: app.ID, Action: "application.update", Target: app.ID.Format(ids.Application),
 			Before: audit.Fields{"name": rows[0].Name, "deployment URL": rows[0].DeploymentURL},
 			After:  audit.Fields{"name": app.Name, "deployment URL": app.DeploymentURL},
@@ -101,7 +101,7 @@ func (o Org) Rename(ctx context.Context, name string) error {
 		if _, err := tx.NewUpdate().Model(&row).Set("name = ?", name).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: rename organization: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Action{
+		return o.auditActive(ctx, tx, audit.Action{
 			Action: "organization.rename", Target: o.id.Format(ids.Organization),
 			Before: audit.Fields{"name": row.Name}, After: audit.Fields{"name": name},
 		})

@@ -47,7 +47,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 		return s, err
 	}
 	rows, err := p.handles.pool.Query(ctx, `
-		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, m.role, m.permissions, m.created_at
+		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, coalesce(o.archived_at, 0), m.role, m.permissions, m.created_at
 		FROM members m JOIN organizations o ON o.id = m.org_id
 		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 		var o tenancy.Organization
 		m := tenancy.Member{UserID: p.id}
 		var permissions []string
-		if err := row.Scan(&o.ID, &o.Slug, &o.Name, &o.RequiresFactor, &o.CreatedAt, &m.Role, &permissions, &m.CreatedAt); err != nil {
+		if err := row.Scan(&o.ID, &o.Slug, &o.Name, &o.RequiresFactor, &o.CreatedAt, &o.ArchivedAt, &m.Role, &permissions, &m.CreatedAt); err != nil {
 			return none, err
 		}
 		m.OrgID, m.Custom = o.ID, tenancy.StoredPermissions(permissions)

@@ -15,6 +15,15 @@ type Frame struct {
 	Flash   component.Message
 	Search  string // path of the search; empty where there is none
 	Clock   Clock  // of the application
+
+	Archived Archived
+}
+
+// Archived says that the page's application or organization is archived.
+type Archived struct {
+	At      int64  // 0 for an active one
+	Noun    string // application or organization
+	Restore string // where a form restores it; empty when the person may not
 }
 
 // Clock is one that a sandbox was told to move. It is zero where time runs as
@@ -47,12 +56,14 @@ func (f Frame) inApp() bool { return f.App.Href != "" }
 
 func (f Frame) inTest() bool { return f.inApp() && !f.App.Live }
 
-// page names the application, or else the organization, in the title, and says that a
+// page names the application and the organization in the title, and says that a
 // test application's money is not real: a browser shows tabs of several side by side.
 func (f Frame) page() Page {
 	title := f.Title
-	if place := f.barTitle(); place != "" && place != title {
-		title += " · " + place
+	for _, place := range []string{f.App.Name, f.Org.Name} {
+		if place != "" && place != f.Title {
+			title += " · " + place
+		}
 	}
 	if f.inTest() {
 		title = "[Test] " + title

@@ -63,6 +63,9 @@ func TestFrameSaysThatMoneyIsNotReal(t *testing.T) {
 	if got := (Frame{Title: "Wallets", App: app}).page().Title; got != "Wallets · Shop" {
 		t.Errorf("title %q", got)
 	}
+	if got := (Frame{Title: "Wallets", App: app, Org: Place{Name: "Acme"}}).page().Title; got != "Wallets · Shop · Acme" {
+		t.Errorf("title %q", got)
+	}
 	if got := (Frame{Title: "Members", Org: Place{Name: "Acme"}}).page().Title; got != "Members · Acme" {
 		t.Errorf("title %q", got)
 	}

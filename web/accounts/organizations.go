@@ -7,12 +7,19 @@ import (
 	"purser/ids"
 	"purser/tenancy"
 	"purser/views/component"
+	"purser/views/layout"
 	orgpage "purser/views/page/org"
 	"purser/web/site"
 )
 
 func (s *Pages) organizations(req *site.Request) (site.Response, error) {
-	return site.Show(orgpage.OrganizationsPage(orgpage.Organizations{Frame: req.Frame("Organizations", ""), MayCreate: s.newOrganizations})), nil
+	view := orgpage.Organizations{Frame: req.Frame("Organizations", ""), MayCreate: s.newOrganizations, Shown: req.ArchiveFilter("/o")}
+	for _, org := range req.Orgs {
+		if view.Shown.Keep(org.IsArchived()) {
+			view.List = append(view.List, layout.Place{Name: org.Name, Href: site.PathOf([]string{"o", org.Slug})})
+		}
+	}
+	return site.Show(orgpage.OrganizationsPage(view)), nil
 }
 
 // mayCreateOrganizations refuses on a server where only the operator creates
@@ -54,11 +61,14 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) organizationPage(req *site.Request) (site.Response, error) {
-	o := orgpage.Organization{Frame: req.Frame(req.Org.Name, "applications"), SuggestFactor: ownsLiveWithoutFactor(req)}
+	o := orgpage.Organization{Frame: req.Frame(req.Org.Name, "applications"), SuggestFactor: ownsLiveWithoutFactor(req), Shown: req.ArchiveFilter(req.OrgPath())}
 	if req.May(tenancy.AppsWrite) {
 		o.NewHref = req.OrgPath("a", "new")
 	}
 	for _, app := range req.Apps {
+		if !o.Shown.Keep(app.IsArchived()) {
+			continue
+		}
 		card := orgpage.ApplicationCard{Application: req.Place(app)}
 		if req.May(tenancy.WalletsRead) {
 			tenant := s.Store.App(app.Scope())
@@ -109,10 +119,14 @@ func (s *Pages) organizationSettingsPage(req *site.Request) (site.Response, erro
 }
 
 func organizationSettings(req *site.Request, d component.Draft) orgpage.OrganizationSettings {
-	return orgpage.OrganizationSettings{
+	view := orgpage.OrganizationSettings{
 		Draft: d, Frame: req.Frame("Settings", "organization"), Action: req.OrgPath("settings"), Slug: req.Org.Slug, ID: req.Org.ID.Format(ids.Organization),
 		FactorAction: req.OrgPath("settings", "second-factor"), RequiresFactor: req.Org.RequiresFactor, RequiredHere: req.Site.RequireFactor, HasFactor: req.HasFactor,
 	}
+	if !req.Org.IsArchived() {
+		view.Archive = req.OrgPath("settings", "archive")
+	}
+	return view
 }
 
 // ownsLiveWithoutFactor reports an owner of a live application without an authenticator.

@@ -45,7 +45,7 @@ func copyView(req *site.Request, slug string) (view catalogpage.Copy, target ten
 	}
 	view = catalogpage.Copy{Frame: req.Frame("Copy catalog to live", "plans"), Path: req.AppPath("catalog", "copy"), Back: req.AppPath("plans")}
 	for _, app := range req.Apps {
-		if !app.Live {
+		if !app.Live || app.IsArchived() {
 			continue
 		}
 		view.Targets = append(view.Targets, component.Option{Value: app.Slug, Text: app.Name})

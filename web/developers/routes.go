@@ -21,10 +21,12 @@ func (s *Pages) Routes() []site.Route {
 		site.Get(app+"/sandbox", tenancy.SubscriptionsWrite, s.sandboxPanel),
 		site.Post(app+"/sandbox/clock", tenancy.SubscriptionsWrite, s.advanceSandbox),
 		site.Post(app+"/sandbox/refund", tenancy.SubscriptionsWrite, s.refundInSandbox),
+		site.Post(app+"/sandbox/invoice", tenancy.SubscriptionsWrite, s.payInSandbox),
+		site.Post(app+"/sandbox/fail", tenancy.SubscriptionsWrite, s.failInSandbox),
 		site.Post(app+"/sandbox/dispute", tenancy.SubscriptionsWrite, s.disputeInSandbox),
 		site.Post(app+"/sandbox/webhooks", tenancy.SubscriptionsWrite, s.sandboxWebhooks),
 
-		site.Get(app+"/settings", tenancy.SettingsWrite, s.settings),
+		site.WhileArchived(site.Get(app+"/settings", tenancy.SettingsWrite, s.settings)),
 		site.Post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
 		site.Reauth(site.Post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
 		site.Post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys),

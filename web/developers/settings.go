@@ -71,5 +71,8 @@ func (s *Pages) settingsPage(req *site.Request, view settingspage.AppSettings) (
 	}
 	view.Frame, view.Path, view.App = req.Frame("Settings", "settings"), req.AppPath("settings"), req.App
 	view.Provider, view.MayRevoke = provider, req.May(tenancy.KeysWrite)
+	if req.May(tenancy.AppsWrite) {
+		view.Archive = req.AppPath("settings", "archive")
+	}
 	return view, err
 }

@@ -16,17 +16,24 @@ func (req *Request) Frame(title, current string) layout.Frame {
 		Flash:   component.Message{Text: req.takeFlash()},
 	}
 	for _, org := range req.Orgs {
+		if org.IsArchived() && org.ID != req.Org.ID {
+			continue
+		}
 		f.Orgs = append(f.Orgs, layout.Place{Name: org.Name, Href: PathOf([]string{"o", org.Slug})})
 	}
 	if req.Org.ID.IsZero() {
 		return f
 	}
 	f.Org = layout.Place{Name: req.Org.Name, Href: req.OrgPath()}
+	f.Archived = req.archived()
 	for _, app := range req.Apps {
+		if app.IsArchived() && app.ID != req.App.ID {
+			continue
+		}
 		f.Apps = append(f.Apps, req.Place(app))
 	}
 	if req.App.ID.IsZero() {
-		f.Nav = layout.OrgNav(f.Org.Href, req.Member.Permissions())
+		f.Nav = layout.OrgNav(f.Org.Href, req.permissions())
 		return f
 	}
 	f.App = req.Place(req.App)
@@ -34,7 +41,7 @@ func (req *Request) Frame(title, current string) layout.Frame {
 	if req.ClockOffset > 0 {
 		f.Clock = layout.Clock{At: req.Now(), Ahead: req.ClockOffset}
 	}
-	f.Nav = layout.AppNav(f.App.Href, req.Member.Permissions())
+	f.Nav = layout.AppNav(f.App.Href, req.permissions())
 	if req.UsesSandbox() && !req.Site.SandboxOff {
 		f.Nav = layout.WithSandbox(f.Nav, f.App.Href)
 	}

@@ -142,7 +142,12 @@ func (req *Request) identify(r Route) error {
 		}
 	}
 	if p, byPermission := r.Requires.(tenancy.Permission); byPermission {
-		return req.Member.Permissions().Require(p)
+		if err := req.Member.Permissions().Require(p); err != nil {
+			return err
+		}
+	}
+	if req.archivedAt() != 0 && r.Changes() && !r.Archived {
+		return fault.New(fault.Archived)
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ type Request struct {
 // IsSignedIn reports whether the request has a user.
 func (req *Request) IsSignedIn() bool { return !req.User.ID.IsZero() }
 
-// May reports whether the member has a permission.
-func (req *Request) May(p tenancy.Permission) bool { return req.Member.May(p) }
+// May reports whether the member has a permission that applies here.
+func (req *Request) May(p tenancy.Permission) bool { return req.permissions().Has(p) }
 
 // Scope is the path's application.
 func (req *Request) Scope() tenancy.Scope { return req.App.Scope() }

@@ -19,6 +19,8 @@ type Route struct {
 	reauth   bool // requires the password again unless it was entered recently
 	// temporary allows a session with a temporary password.
 	temporary bool
+	// Archived lets the route work in an archived application or organization.
+	Archived bool
 }
 
 // requirement is what a route requires: a tenancy.Permission in the path's organization,
@@ -60,6 +62,19 @@ func Reauth(r Route) Route {
 func WhileTemporary(r Route) Route {
 	r.temporary = true
 	return r
+}
+
+// WhileArchived marks a route that changes something, or shows the form for it, in an
+// archived application or organization as well.
+func WhileArchived(r Route) Route {
+	r.Archived = true
+	return r
+}
+
+// Changes reports whether the route is for changing something.
+func (r Route) Changes() bool {
+	p, byPermission := r.Requires.(tenancy.Permission)
+	return r.Method != http.MethodGet || byPermission && !p.Reads()
 }
 
 // check refuses a row whose requirement does not fit its path.

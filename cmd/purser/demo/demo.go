@@ -112,7 +112,7 @@ func (s *story) run(ctx context.Context) error {
 	for day := range days {
 		chapters = append(chapters, func(ctx context.Context) error { return s.runDay(ctx, day) })
 	}
-	chapters = append(chapters, s.createSupportCases, s.makeOtherKeys, s.addLastMember, s.settleUsage)
+	chapters = append(chapters, s.createSupportCases, s.makeOtherKeys, s.addLastMember, s.archivePrototype, s.settleUsage)
 	for _, chapter := range chapters {
 		if err := chapter(ctx); err != nil {
 			return err

@@ -123,3 +123,16 @@ func (s *story) invite(ctx context.Context, p Person) (credential.Token, error) 
 		CreatedAt: now, ExpiresAt: now + invitationLasts.Milliseconds(),
 	}, link.Hash())
 }
+
+// archivePrototype leaves an application that the team no longer needs.
+func (s *story) archivePrototype(ctx context.Context) error {
+	app, err := tenancy.NewApplication(ids.New(), s.org, "Prototype", false, s.Now())
+	if err != nil {
+		return err
+	}
+	by := s.actor(tenancy.Owner)
+	if app, err = s.Store.Org(s.org.ID).By(by).CreateApplication(ctx, app); err != nil {
+		return err
+	}
+	return s.Store.App(app.Scope()).By(by).Archive(ctx, app, s.Now())
+}

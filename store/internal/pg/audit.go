@@ -6,18 +6,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/tenancy/audit"
 )
 
-// Audit records an action in this transaction; without an actor it does nothing. It is
-// the last statement: the head of the log is locked until the commit, and a transaction
-// that waits for it must not hold locks that others need.
+// Audit records an action in this transaction, and refuses it in an archived
+// application; without an actor it does nothing. It is the last statement: the head of
+// the log is locked until the commit, and a transaction that waits for it must not hold
+// locks that others need.
 func (tx *Tx) Audit(ctx context.Context, action, target string, before, after audit.Fields) error {
 	if tx.By.IsZero() {
 		return nil
 	}
-	return AppendAudit(ctx, tx.Conn, tx.Scope.OrgID, tx.By, audit.Action{
+	return AppendActive(ctx, tx.Conn, tx.Scope.OrgID, tx.By, audit.Action{
 		AppID: tx.Scope.AppID, Action: action, Target: target, Before: before, After: after,
 	})
 }
@@ -28,15 +30,28 @@ const (
 		INSERT INTO audit_heads (org_id, number, seal) VALUES ($1, 0, $2)
 		ON CONFLICT (org_id) DO UPDATE SET number = audit_heads.number RETURNING number, seal`
 
+	// The statement sees what was committed before the head was locked: archiving appends to
+	// the same log.
 	insertAuditEntry = `
 		WITH moved AS (UPDATE audit_heads SET number = $2, seal = $13 WHERE org_id = $1)
 		INSERT INTO audit_entries (org_id, number, at, user_id, actor, address, request_id, application, action, target, before, after, seal)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+		SELECT $1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::text, $7::uuid, $8::uuid, $9::text, $10::text, $11::text, $12::text, $13::bytea
+		WHERE $14 OR NOT EXISTS (SELECT FROM organizations o WHERE o.id = $1 AND o.archived_at IS NOT NULL)
+			AND NOT EXISTS (SELECT FROM applications a WHERE a.org_id = $1 AND a.id = $8 AND a.archived_at IS NOT NULL)`
 )
 
 // AppendAudit adds one entry behind the head, which it holds until the transaction
 // ends: entries are numbered in the order in which they commit.
 func AppendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
+	return appendAudit(ctx, conn, org, by, d, true)
+}
+
+// AppendActive is AppendAudit for what an archived organization or application refuses.
+func AppendActive(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
+	return appendAudit(ctx, conn, org, by, d, false)
+}
+
+func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action, always bool) error {
 	var head audit.Head
 	var seal []byte
 	if err := conn.QueryRow(ctx, lockAuditHead, org, head.Seal[:]).Scan(&head.Number, &seal); err != nil {
@@ -44,10 +59,13 @@ func AppendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor
 	}
 	copy(head.Seal[:], seal)
 	e := audit.Next(org, head, by, d)
-	_, err := conn.Exec(ctx, insertAuditEntry, org, e.Number, e.At, OrNull(e.UserID), e.Name, e.Address,
-		OrNull(e.RequestID), OrNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:])
+	tag, err := conn.Exec(ctx, insertAuditEntry, org, e.Number, e.At, OrNull(e.UserID), e.Name, e.Address,
+		OrNull(e.RequestID), OrNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:], always)
 	if err != nil {
 		return fmt.Errorf("store: insert audit entry: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fault.New(fault.Archived)
 	}
 	return nil
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"purser/web/browsertest"
+)
+
+// monthEnd is finance, who asks for the revenue and the liability of this month.
+func monthEnd(t *testing.T, p product) {
+	at, tab := p.settle(t, "Finance"), p.enter(t, browsertest.Desktop)
+	at.stock()
+	at.sell("small", 500, 1)
+	for _, page := range []string{at.checkout("ada", "small"), at.topUp("ada", "credits")} {
+		paid, err := http.DefaultTransport.RoundTrip(formPost(t, page, "card=4242424242424242"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paid.Body.Close()
+	}
+	held := func() any {
+		return at.call(http.MethodGet, "/v1/wallets/ada", "", http.StatusOK)["balances"].([]any)[0].(map[string]any)["amountNanocredits"]
+	}
+	eventually(t, "plan and top-up are credited", func() bool { return held() == "15000000000" })
+	at.fund("bob", 10)
+	at.use("charged", "bob")
+
+	tab.Visit(at.app)
+	tab.Follow(`main a[href$="days=month"]`)
+	want(t, tab, "#revenue ~ *, main", "Revenue")
+	row := func(table string) string {
+		return tab.Evaluate(`[...document.querySelectorAll(".table-frame[aria-label^='` + table + `'] tbody tr > *")].map((cell) => cell.textContent.trim()).join(" | ")`)
+	}
+	if got := row("Revenue by currency"); got != "10.00 USD | 5.00 USD | 5.00 USD | 0.00 USD" {
+		t.Errorf("the revenue is %q", got)
+	}
+	eventually(t, "the liability is what the customer holds", func() bool {
+		tab.Reload()
+		return row("Credits sold") == "tokens | 10 | 5 | 10 | 2 | 23 | 0"
+	})
+	tab.Check()
+}
+
+// archiveAndRestore archives an application, looks at it and restores it.
+func archiveAndRestore(t *testing.T, p product) {
+	at, tab := p.settle(t, "Attic"), p.enter(t, browsertest.Desktop)
+	at.stock()
+	at.fund("ann", 10)
+	tab.Visit(at.app + "/settings")
+	tab.Follow(`main a[href$="/settings/archive"]`)
+	want(t, tab, "main", "1 working key")
+	tab.Fill("#field-confirm", "Attic")
+	tab.Follow(save)
+	want(t, tab, ".flash", "Attic is archived")
+	refused := at.call(http.MethodGet, "/v1/wallets/ann", "", http.StatusUnauthorized)
+	if refused["error"] != "revoked_api_key" {
+		t.Errorf("the key is refused with %v", refused)
+	}
+
+	tab.Follow(`main a[href$="show=archived"]`)
+	tab.Follow(`.app-cards a[href="/o/acme/a/attic"]`)
+	want(t, tab, ".archived-strip", "read-only since")
+	tab.CheckScreens([]browsertest.Screen{browsertest.Desktop, browsertest.PhoneDark}, func(browsertest.Screen) {})
+	at.walletOf(tab, "ann")
+	want(t, tab, "h1", "ann")
+	if tab.Count(`main a[href$="/deposit"], main a[href$="/adjust"]`) != 0 {
+		t.Error("the page offers to change something")
+	}
+	tab.Follow(".archived-strip button")
+	want(t, tab, ".flash", "Application restored")
+	eventually(t, "the key works again", func() bool { // a refusal is repeated for a second
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.base+"/v1/wallets/ann", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+at.made.Secret)
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		return reply.StatusCode == http.StatusOK
+	})
+}

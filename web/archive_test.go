@@ -1,0 +1,110 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"purser/tenancy"
+	"purser/web/site"
+)
+
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	owner, support := r.join(t, tenancy.Owner), r.join(t, tenancy.Support)
+	form := url.Values{}
+	sent := func(b *browser, path string) seen {
+		t.Helper()
+		return b.post(t, path, form)
+	}
+
+	t.Run("asks for the name", func(t *testing.T) {
+		if page := owner.get(t, r.appPath("settings", "archive")); page.status != http.StatusOK || !strings.Contains(page.body, "What happens") {
+			t.Errorf("the preview: %d", page.status)
+		}
+		form.Set("confirm", "Another")
+		if got := sent(owner, r.appPath("settings", "archive")); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "match") {
+			t.Errorf("another name: %d", got.status)
+		}
+		form.Set("confirm", r.app.Name)
+		if got := sent(owner, r.appPath("settings", "archive")); got.status != http.StatusSeeOther || got.location != r.orgPath() {
+			t.Errorf("archiving: %d %s", got.status, got.location)
+		}
+	})
+
+	t.Run("leaves pages readable and refuses every change", func(t *testing.T) {
+		changes, reads := 0, 0
+		for _, row := range r.site.routes() {
+			if !strings.HasPrefix(row.Path, site.AppPrefix) || row.Archived {
+				continue
+			}
+			got := owner.tryRow(t, row, r)
+			archived := got.status == http.StatusConflict && strings.Contains(got.body, "is archived, so nothing in it can change")
+			if row.Changes() != archived {
+				t.Errorf("%s %s answers %d", row.Method, row.Path, got.status)
+			}
+			if row.Changes() {
+				changes++
+			} else {
+				reads++
+			}
+		}
+		if changes < 40 || reads < 30 {
+			t.Errorf("%d changes and %d pages were tried", changes, reads)
+		}
+		page := owner.get(t, r.appPath("wallets"))
+		if page.status != http.StatusOK || !strings.Contains(page.body, "Restore application") || strings.Contains(page.body, "/wallets/new") {
+			t.Errorf("the list of wallets: %d", page.status)
+		}
+		if page := support.get(t, r.appPath("wallets")); strings.Contains(page.body, "Restore application") {
+			t.Error("support is offered to restore it")
+		}
+	})
+
+	t.Run("hides it behind a filter", func(t *testing.T) {
+		link := `href="` + r.appPath() + `"`
+		if page := owner.get(t, r.orgPath()); strings.Contains(page.body, link) || !strings.Contains(page.body, "Archived (1)") {
+			t.Error("it is among the active ones")
+		}
+		if page := owner.get(t, r.orgPath()+"?show=archived"); !strings.Contains(page.body, link) {
+			t.Error("it is not among the archived ones")
+		}
+	})
+
+	t.Run("archives the organization after its applications", func(t *testing.T) {
+		form.Set("confirm", r.org.Name)
+		if got := sent(owner, r.orgPath("settings", "archive")); got.status != http.StatusSeeOther {
+			t.Errorf("archiving: %d", got.status)
+		}
+		if got := owner.get(t, r.orgPath("a", "new")); got.status != http.StatusConflict {
+			t.Errorf("a new application: %d", got.status)
+		}
+		if got := owner.get(t, r.orgPath("members")); got.status != http.StatusOK || !strings.Contains(got.body, "Restore organization") {
+			t.Errorf("its members: %d", got.status)
+		}
+		link := `href="` + r.orgPath() + `"`
+		if page := owner.get(t, "/o"); strings.Contains(page.body, link) {
+			t.Error("it is among the active ones")
+		}
+		if page := owner.get(t, "/o?show=archived"); !strings.Contains(page.body, link) {
+			t.Error("it is not among the archived ones")
+		}
+		if got := sent(owner, r.orgPath("settings", "restore")); got.status != http.StatusSeeOther {
+			t.Errorf("restoring: %d", got.status)
+		}
+	})
+
+	t.Run("is undone", func(t *testing.T) {
+		if got := sent(support, r.appPath("settings", "restore")); got.status != http.StatusForbidden {
+			t.Errorf("support restores it: %d", got.status)
+		}
+		if got := sent(owner, r.appPath("settings", "restore")); got.status != http.StatusSeeOther || got.location != r.appPath() {
+			t.Errorf("restoring: %d %s", got.status, got.location)
+		}
+		if got := owner.get(t, r.appPath("wallets", "new")); got.status != http.StatusOK {
+			t.Errorf("a form: %d", got.status)
+		}
+	})
+}
