@@ -21,7 +21,6 @@ type change struct {
 func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
-	policy      = "ON %I USING (app_id::text ="
 	commitUnder = "\tu.write(p, batches, now)\n\tp.SendCommand(pg.CommitTx)\n\tif err := p.Run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
 	runsAgain   = "\t\tif !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {\n"
 	ensureFirst = "\t\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\t\treturn Wallet{}, err\n\t\t}\n\t\tlocked, err := tx.LockWallets(ctx, identity)\n"
@@ -223,9 +222,13 @@ var usageMutants = []mutant{
 		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",
 	},
 	{
-		name:    "a policy that lets everybody in",
-		changes: []change{once("migrations/20261115000011_lean.tx.up.sql", policy, "ON %I USING (true OR app_id::text =")},
-		pkg:     "./store", tests: "TestRowLevelSecurity|TestTheSchemaKeepsTheWalls",
+		name: "a policy that admits every tenant",
+		changes: []change{
+			once("migrations/20261115000011_lean.tx.up.sql", "ON %I USING (app_id::text =", "ON %I USING (true OR app_id::text ="),
+			once("store/internal/pg/rights.go", "policyRule = `app_id::text =", "policyRule = `true OR app_id::text ="),
+			once("store/internal/pg/rights.go", "policyText = `((app_id)::text = current_setting('purser.app_id'::text, true))`", "policyText = `(true OR ((app_id)::text = current_setting('purser.app_id'::text, true)))`"),
+		},
+		pkg: "./store", tests: "TestRowLevelSecurity|TestTheSchemaKeepsTheWalls",
 	},
 	{
 		name:    "no question whether a key may ingest, in the batch",
