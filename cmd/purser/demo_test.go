@@ -48,7 +48,7 @@ func startDemo(t *testing.T, environ []string) (base, greeting string, stop func
 
 var (
 	shownPassword = regexp.MustCompile(`(?m)^  ([a-z0-9]{26})$`)
-	verified      = regexp.MustCompile(`1 application, \d+ wallets, \d+ entries: 0 differences`)
+	verified      = regexp.MustCompile(`2 applications, \d+ wallets, \d+ entries: 0 differences`)
 )
 
 // booksOf is what 'purser verify' says of all there is.
