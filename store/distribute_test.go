@@ -155,6 +155,18 @@ func TestDistribute(t *testing.T) {
 		}
 	})
 
+	t.Run("names the application to the shards in reads of one statement", func(t *testing.T) {
+		db := openStore(t, url)
+		home := newTenant(t, db)
+		// Citus forwards SET LOCAL to the shards but not set_config, after which the policies
+		// there hide every row.
+		const setConfig = ` EXECUTE ON FUNCTION set_config(text, text, boolean) `
+		exec(t, owner, `REVOKE`+setConfig+`FROM PUBLIC`)
+		_, _, err := home.Keys(t.Context(), store.Page{Limit: 1})
+		exec(t, owner, `GRANT`+setConfig+`TO PUBLIC`)
+		noError(t, err)
+	})
+
 	t.Run("is completed at the next start of the owner, and refused to others until then", func(t *testing.T) {
 		exec(t, owner, `CREATE TABLE newest (app_id uuid, id uuid, PRIMARY KEY (app_id, id), FOREIGN KEY (app_id) REFERENCES app_state)`)
 		exec(t, owner, `CREATE ROLE serving LOGIN IN ROLE `+store.AppRole)
