@@ -155,16 +155,17 @@ func TestRefusedErasuresChangeNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		erasure store.Erasure
 		code    fault.Code
+		says    string
 	}{
-		"of an unknown identity":        {erasureOf("unknown"), fault.WalletNotFound},
-		"with a paid subscription":      {erasureOf("paying"), fault.WalletInUse},
-		"with an open checkout":         {erasureOf("buying"), fault.WalletInUse},
-		"with an open top-up":           {erasureOf("topping"), fault.WalletInUse},
-		"with a reason that names them": {named, fault.InvalidRequest},
+		"of an unknown identity":        {erasureOf("unknown"), fault.WalletNotFound, ""},
+		"with a paid subscription":      {erasureOf("paying"), fault.WalletInUse, "paid subscription"},
+		"with an open checkout":         {erasureOf("buying"), fault.WalletInUse, "still open"},
+		"with an open top-up":           {erasureOf("topping"), fault.WalletInUse, "still open"},
+		"with a reason that names them": {named, fault.InvalidRequest, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := b.Erase(t.Context(), c.erasure); !fault.Is(err, c.code) {
-				t.Errorf("got %v, want %s", err, c.code)
+			if _, _, err := b.Erase(t.Context(), c.erasure); !fault.Is(err, c.code) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %s and %q", err, c.code, c.says)
 			}
 			if c.code != fault.WalletNotFound {
 				_, err := b.Wallet(t.Context(), c.erasure.Identity)

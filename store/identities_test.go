@@ -44,43 +44,53 @@ func (a tenant) sealAll(tb testing.TB) {
 func TestRenamedWalletIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	s := newShop(t, url, 2)
-	s.credit(t, "ann", 10*messagePrice)
-	s.credit(t, "bob", 10*messagePrice)
+	s := newShop(t, url, 4)
+	s.credit(t, "ann", 20*messagePrice)
+	s.credit(t, "bob", 20*messagePrice)
 	for _, n := range s.nodes {
-		s.warm(t, n, "ann", true)
-		s.warm(t, n, "bob", true)
 		outcomes, err := n.usage.TrackBatch([]store.Usage{s.message("ann", freshID()), s.message("bob", freshID())})
 		noError(t, err)
 		if outcomes[0].Decision.Err() != nil || outcomes[1].Decision.Err() != nil {
 			t.Fatalf("a batch is answered with %v", outcomes)
 		}
+		s.warm(t, n, "ann", true)
+		s.warm(t, n, "bob", true)
 	}
 	before, err := s.Wallet(t.Context(), "ann")
 	noError(t, err)
 	s.sealAll(t)
 	requested := renameOf("ann", "eve")
 	w, duplicate, err := s.on(s.nodes[0]).Rename(t.Context(), requested)
-	if err != nil || duplicate || w.ID != before.ID || w.Identity != "eve" || w.Balances[0].Amount != 6*messagePrice {
+	if err != nil || duplicate || w.ID != before.ID || w.Identity != "eve" || w.Balances[0].Amount != 12*messagePrice {
 		t.Fatalf("got %+v, %t, %v", w, duplicate, err)
 	}
 	soundBooks(t, url, s.tenant) // the seal is of the old identity yet
 	// Before the wallet is used again: usage would change its version.
 	t.Run("the old identity has nothing on a node that has it in its cache", func(t *testing.T) {
-		for _, n := range s.nodes {
+		check := func(n node) {
 			if d, err := n.usage.Check(s.message("ann", "")); err != nil || d.Before.Amount != 0 {
 				t.Errorf("a check sees %s, %v", d.Before.Amount, err)
 			}
+		}
+		batch := func(n node) {
 			outcomes, err := n.usage.TrackBatch([]store.Usage{s.message("ann", freshID()), s.message("bob", freshID())})
 			noError(t, err)
 			if outcomes[0].Err == nil && outcomes[0].Decision.Err() == nil || outcomes[1].Err != nil || outcomes[1].Decision.Err() != nil {
 				t.Errorf("a batch is answered with %v", outcomes)
 			}
+		}
+		single := func(n node) {
 			if o := trackOutcome(n, s.message("ann", freshID())); o.String() != string(fault.InsufficientBalance) {
 				t.Errorf("usage is answered with %s", o)
 			}
 		}
-		if got := s.balance(t, "eve"); got != 6*messagePrice {
+		// The first one on a node finds its cache as it was.
+		for i, uses := range [][]func(node){{check, batch, single}, {check, batch, single}, {batch, single, check}, {single, check, batch}} {
+			for _, use := range uses {
+				use(s.nodes[i])
+			}
+		}
+		if got := s.balance(t, "eve"); got != 12*messagePrice {
 			t.Errorf("the wallet was charged: it holds %s", got)
 		}
 	})
@@ -88,7 +98,7 @@ func TestRenamedWalletIsTheSame(t *testing.T) {
 		for _, n := range s.nodes {
 			mustAccept(t, n, s.message("eve", freshID()))
 		}
-		if got := s.balance(t, "eve"); got != 4*messagePrice {
+		if got := s.balance(t, "eve"); got != 8*messagePrice {
 			t.Errorf("it holds %s", got)
 		}
 	})

@@ -76,7 +76,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a wallet with a paid subscription is erased",
-		changes: []change{once("store/payments/erase.go", "\tcase open.Subscribed:\n", "\tcase open.Subscribed && open.Running:\n")},
+		changes: []change{once("store/payments/erase.go", "\tcase open.Subscribed:\n", "\tcase open.Subscribed && open.Buying:\n")},
 		pkg:     "./store", tests: "TestRefusedErasuresChangeNothing",
 	},
 	{
