@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -118,6 +119,22 @@ func TestArchivedApplications(t *testing.T) {
 			wantFault(t, err, fault.RevokedAPIKey)
 		}
 	})
+}
+
+func TestNamesOfArchivedApplicationsAreFree(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	h := newTenant(t, db)
+	door := doorOf(db, newMember(t, db, h.org, tenancy.Owner))
+	noError(t, h.By(actor).Archive(t.Context(), h.application, moment))
+	draft, err := tenancy.NewApplication(ids.New(), h.org, h.application.Name, h.application.Live, moment)
+	noError(t, err)
+	next, err := door.CreateApplication(t.Context(), draft)
+	noError(t, err)
+	found, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{ID: h.org.ID}, h.org, draft)
+	if err != nil || found.ID != next.ID || next.Slug == h.application.Slug {
+		t.Errorf("the command line finds %+v, %v", found, err)
+	}
 }
 
 func TestArchivedOrganizations(t *testing.T) {

@@ -124,7 +124,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 		var found []applicationRow
 		err = tx.NewSelect().Model(&found).
 			Where("a.org_id = ?", uuidOf(app.OrgID)).Where("a.name = ?", app.Name).Where("a.is_live = ?", app.Live).
-			OrderExpr("a.id").Limit(1).Scan(ctx)
+			OrderExpr("a.archived_at IS NOT NULL, a.id").Limit(1).Scan(ctx) // an active one first
 		if err != nil {
 			return fmt.Errorf("store: application by name: %w", err)
 		}
