@@ -254,7 +254,7 @@ func Settings(s AppSettings) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Card(component.CardHead{ID: "danger", Title: "Danger zone", Lead: "Both stop every server that calls this application, at once.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Card(component.CardHead{ID: "danger", Title: "Danger zone", Lead: "Immediately stops every server that calls this application.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
