@@ -142,11 +142,13 @@ test-others:
 
 # Needs Node 20 and npm, which the rest does not: stripe-go runs with `make test`.
 .PHONY: sdks
-sdks: node ## Run the current stripe-go and stripe-node against the payments sandbox, and verify webhooks with standardwebhooks
+sdks: node ## Run the current stripe-go and stripe-node against the payments sandbox, verify webhooks with standardwebhooks, run TypeScript
 	cd $(SDKS)/node && npm ci --no-audit --no-fund
 	cd $(SDKS) && $(go_test) -tags sdks -v ./...
 	cd notify/node && npm ci --no-audit --no-fund
 	$(go_test) -tags sdks -v -run Node ./notify
+	cd docs/node && npm ci --no-audit --no-fund
+	$(go_test) -tags sdks -v -run TypeScript ./cmd/purser
 
 # These figures depend on how much of the machine the tests get, so they are no part
 # of `make test`, which holds the mechanisms behind them.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,36 +34,26 @@ func TestSnippetsWorkWhenPasted(t *testing.T) {
 			t.Error(answer)
 		}
 	})
-	for _, run := range []struct {
-		language, file, program string
-		args                    []string
-		needed                  bool // the others are run where they are installed
-	}{
-		{"go", "track.go", "go", []string{"run"}, true},
-		{"python", "track.py", "python3", nil, true},
-		{"typescript", "track.mts", "node", []string{"--experimental-strip-types", "--no-warnings"}, false},
-	} {
-		t.Run(run.language, func(t *testing.T) {
-			if !run.needed && !understands(t, run.program, run.args) {
-				t.Logf("%s is not there, or does not know the language", run.program)
-				return
-			}
-			path := filepath.Join(t.TempDir(), run.file)
-			if err := os.WriteFile(path, []byte(snippetIn(t, run.language, call)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			command := exec.CommandContext(t.Context(), run.program, append(run.args, path)...)
-			command.Env = append(os.Environ(), "PURSER_KEY="+key)
-			printed, err := command.CombinedOutput()
-			if err != nil || !strings.HasPrefix(string(printed), "accepted 250000000 txn_") {
-				t.Errorf("%v: %s", err, printed)
-			}
-			command = exec.CommandContext(t.Context(), run.program, append(run.args, path)...)
-			command.Env = append(os.Environ(), "PURSER_KEY=psr_test_wrong")
-			if printed, err := command.CombinedOutput(); err == nil || !strings.Contains(string(printed), "invalid_api_key") {
-				t.Errorf("with a wrong key it says: %v, %s", err, printed)
-			}
-		})
+	t.Run("go", func(t *testing.T) { tracks(t, call, key, "go", "track.go", "go", "run") })
+	t.Run("python", func(t *testing.T) { tracks(t, call, key, "python", "track.py", "python3") })
+}
+
+// tracks runs the program that a language's quickstart shows.
+func tracks(t *testing.T, call docs.Call, key, language, file, program string, args ...string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), file)
+	writeFile(t, path, snippetIn(t, language, call))
+	run := func(key string) (string, error) {
+		command := exec.CommandContext(t.Context(), program, append(slices.Clone(args), path)...)
+		command.Env = append(os.Environ(), "PURSER_KEY="+key)
+		printed, err := command.CombinedOutput()
+		return string(printed), err
+	}
+	if printed, err := run(key); err != nil || !strings.HasPrefix(printed, "accepted 250000000 txn_") {
+		t.Errorf("%v: %s", err, printed)
+	}
+	if printed, err := run("psr_test_wrong"); err == nil || !strings.Contains(printed, "invalid_api_key") {
+		t.Errorf("with a wrong key it says: %v, %s", err, printed)
 	}
 }
 
@@ -73,12 +64,6 @@ func snippetIn(t *testing.T, language string, call docs.Call) string {
 		t.Fatal(err)
 	}
 	return text
-}
-
-// understands reports whether the program is there and takes the arguments.
-func understands(t *testing.T, program string, args []string) bool {
-	t.Helper()
-	return exec.CommandContext(t.Context(), program, append(args, "--version")...).Run() == nil
 }
 
 // README.md and the welcome page show the same names and commands as the guide.

@@ -1,0 +1,38 @@
+//go:build sdks
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"purser/docs"
+)
+
+// TypeScript is run by tsx, which `make sdks` installs.
+const nodeFolder = "../../docs/node"
+
+func TestTypeScriptTracksUsage(t *testing.T) {
+	t.Parallel()
+	base, environ := startServer(t)
+	call := docs.Call{Address: base, Identity: "user-42", Credit: "tokens", Feature: "chat"}
+	setup := call.DefineCredit() + "\n" + call.PriceFeature() + "\n" + call.FundWallet()
+	runShell(t, setup, "PURSER_KEY="+makeKey(t, environ, "Chat", "setup"))
+	tracks(t, call, makeKey(t, environ, "Chat", "ingestion"), "typescript", "track.mts", "node", "--import", tsx(t))
+}
+
+func TestTypeScriptReceivesWebhooks(t *testing.T) {
+	t.Parallel()
+	source := filepath.Join(t.TempDir(), "receive.mts")
+	writeReceiver(t, "typescript", source)
+	receives(t, "", "node", "--import", tsx(t), source)
+}
+
+func tsx(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(nodeFolder + "/node_modules/tsx/dist/loader.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
