@@ -153,7 +153,19 @@ func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error
 	if err := s.applyClockOffset(c); err != nil {
 		return reply{}, err
 	}
-	return c.route.handle(c)
+	answer, err := c.route.handle(c)
+	return answer, c.refusedAsKey(err)
+}
+
+// refusedAsKey refuses a request whose application was archived meanwhile as later ones
+// are refused.
+func (c *call) refusedAsKey(err error) error {
+	if err == nil || !fault.Is(err, fault.Archived) {
+		return err
+	}
+	key := c.key
+	key.Revoked, key.Archived = true, true
+	return key.Usable(c.now)
 }
 
 // applyClockOffset moves the time of a write to the application's clock, which differs

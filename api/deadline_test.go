@@ -2,8 +2,25 @@ package api
 
 import (
 	"context"
+	"strings"
 	"testing"
+
+	"purser/fault"
 )
+
+func TestArchivingMeanwhileRefusesTheKey(t *testing.T) {
+	t.Parallel()
+	c := &call{}
+	if err := c.refusedAsKey(fault.New(fault.Archived)); !fault.Is(err, fault.RevokedAPIKey) || !strings.Contains(err.Error(), "archived") {
+		t.Errorf("it is refused with %v", err)
+	}
+	if err := c.refusedAsKey(fault.New(fault.PlanNotFound)); !fault.Is(err, fault.PlanNotFound) {
+		t.Errorf("another refusal becomes %v", err)
+	}
+	if err := c.refusedAsKey(nil); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestAnEventHasWhatIsLeftOfItsRequest(t *testing.T) {
 	t.Parallel()

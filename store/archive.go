@@ -56,6 +56,9 @@ func (a App) Archive(ctx context.Context, app tenancy.Application, now int64) er
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
 			return err
 		}
+		if err := tx.LockToArchive(ctx); err != nil {
+			return err
+		}
 		impact, err := pg.Find(ctx, tx, selectImpact, pgx.RowToStructByPos[tenancy.Impact], pg.ErrNoAppState)
 		if err != nil {
 			return err

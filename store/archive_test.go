@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"purser/billing"
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/store/payments"
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -88,6 +90,23 @@ func TestArchivedApplications(t *testing.T) {
 		wantFault(t, h.By(actor).Archive(t.Context(), live, moment), fault.ProviderInUse)
 		_, err = h.UseKey(t.Context(), h.key.ID, moment)
 		noError(t, err)
+	})
+
+	t.Run("begin no payment whose key was checked before", func(t *testing.T) {
+		s := newStorefront(t, db)
+		s.application.Live = false
+		noError(t, s.By(actor).Archive(t.Context(), s.application, moment))
+		op := opOf(billing.OperationCheckout, "on its way")
+		begin := func() error {
+			_, _, err := s.Payments().Begin(t.Context(), payments.BeginInput{
+				Fence: s.lease(t, "identity:ann"), Identity: "ann", Op: op, Now: moment,
+				Decide: func(payments.CustomerState) (payments.Decision, error) { return payments.Decision{Operation: op}, nil },
+			})
+			return err
+		}
+		wantFault(t, begin(), fault.Archived)
+		noError(t, s.By(actor).Restore(t.Context()))
+		noError(t, begin())
 	})
 
 	t.Run("have no working key that was created at the same time", func(t *testing.T) {

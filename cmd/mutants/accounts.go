@@ -14,8 +14,8 @@ var accountMutants = []mutant{
 	},
 	{
 		name: "nodes keep accepting events of an archived application",
-		changes: []change{once("store/archive.go", "if _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\timpact,",
-			"impact,")},
+		changes: []change{once("store/archive.go", "if _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif err := tx.LockToArchive(",
+			"if err := tx.LockToArchive(")},
 		pkg: "./store", tests: "TestArchivedApplications",
 	},
 	{

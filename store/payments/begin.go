@@ -47,7 +47,8 @@ type BeginInput struct {
 
 // Begin stores the operation of a request before the provider is called. A known
 // idempotency key returns the stored operation without calling Decide; began reports
-// whether this one is new. When Decide fails, nothing is stored and the key stays free.
+// whether this one is new. When Decide fails, or the application is archived, nothing is
+// stored and the key stays free.
 func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, began bool, err error) {
 	walletID := ids.New()
 	for range pg.MaxAttempts {
@@ -100,6 +101,10 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec O
 		if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobOperation, Object: rec.ID.String(), DueAt: b.Now + operationRecoveryDelay}); err != nil {
 			return rec, err
 		}
+	}
+	// The key was checked before the provider was called, which takes seconds.
+	if err := tx.HoldActive(ctx); err != nil {
+		return rec, err
 	}
 	return rec, tx.ScheduleWake(ctx)
 }
