@@ -95,6 +95,12 @@ func (a App) Restore(ctx context.Context) error {
 		if err != nil || !changed {
 			return err
 		}
+		// Once more behind the epoch: it may have been archived again meanwhile.
+		again, err := tx.ExecAny(ctx, resumeKeys)
+		if err != nil {
+			return err
+		}
+		resumed += again
 		return tx.Audit(ctx, "application.restore", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(resumed, 10)})
 	})
 }

@@ -858,6 +858,7 @@ ALTER TABLE provider_ops ADD CONSTRAINT op_is_of_a_wallet FOREIGN KEY (app_id, w
 ALTER TABLE provider_ops ADD CONSTRAINT op_state_is_known CHECK ((state = ANY (ARRAY['running'::text, 'done'::text, 'failed'::text])));
 ALTER TABLE provider_ops ADD CONSTRAINT provider_ops_pkey PRIMARY KEY (app_id, id);
 CREATE INDEX ops_by_wallet ON public.provider_ops USING btree (app_id, wallet_id);
+CREATE INDEX ops_running ON public.provider_ops USING btree (app_id) WHERE (state = 'running'::text);
 ALTER TABLE provider_ops ENABLE ROW LEVEL SECURITY;
 ALTER TABLE provider_ops FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON provider_ops FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
@@ -1127,6 +1128,7 @@ ALTER TABLE subscription_changes ADD CONSTRAINT change_state_is_known CHECK ((st
 ALTER TABLE subscription_changes ADD CONSTRAINT session_sells_one_change UNIQUE (app_id, session_id);
 ALTER TABLE subscription_changes ADD CONSTRAINT subscription_changes_pkey PRIMARY KEY (app_id, id);
 CREATE INDEX changes_by_wallet ON public.subscription_changes USING btree (app_id, wallet_id, id);
+CREATE INDEX changes_open ON public.subscription_changes USING btree (app_id) WHERE (state = ANY (ARRAY['requested'::text, 'pending'::text]));
 CREATE UNIQUE INDEX one_change_of_a_kind_waits ON public.subscription_changes USING btree (app_id, subscription_id, kind) WHERE ((state = 'pending'::text) AND (kind = ANY (ARRAY['upgrade'::text, 'downgrade'::text])));
 ALTER TABLE subscription_changes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE subscription_changes FORCE ROW LEVEL SECURITY;
@@ -1196,6 +1198,7 @@ ALTER TABLE topups ADD CONSTRAINT topup_is_of_a_wallet FOREIGN KEY (app_id, wall
 ALTER TABLE topups ADD CONSTRAINT topup_status_is_known CHECK ((status = ANY (ARRAY['open'::text, 'processing'::text, 'paid'::text, 'failed'::text, 'expired'::text, 'set_aside'::text])));
 ALTER TABLE topups ADD CONSTRAINT topups_pkey PRIMARY KEY (app_id, id);
 CREATE INDEX topups_by_wallet ON public.topups USING btree (app_id, wallet_id, id);
+CREATE INDEX topups_open ON public.topups USING btree (app_id) WHERE (status = ANY (ARRAY['open'::text, 'processing'::text]));
 ALTER TABLE topups ENABLE ROW LEVEL SECURITY;
 ALTER TABLE topups FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON topups FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
