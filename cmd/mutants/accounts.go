@@ -105,7 +105,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "requests with a revoked key fill the list of failures",
-		changes: []change{once("api/record_request.go", "r.Authenticated = r.Status != http.StatusUnauthorized && (", "r.Authenticated = r.Status > 0 || (")},
+		changes: []change{once("api/record_request.go", "r.Authenticated = r.Status != http.StatusUnauthorized && (", "r.Authenticated = r.Status != http.StatusOK || (")},
 		pkg:     "./api", tests: "TestFailedRequestsSayWhomTheyConcern",
 	},
 	{
