@@ -68,7 +68,7 @@ var sandboxMutants = []mutant{
 	},
 	{
 		name:    "a live application is admitted to the sandbox",
-		changes: []change{once("cmd/purser/payments.go", "if err != nil || application.Live {", "if err != nil {")},
+		changes: []change{once("cmd/purser/payments.go", "if err != nil || application.Live {", "if err != nil && application.Live {")},
 		pkg:     "./cmd/purser", tests: "TestSandboxAccess",
 	},
 	{
