@@ -17,7 +17,7 @@ func TestRefusedSignInsAreLoggedWithoutTheirSecrets(t *testing.T) {
 		r.browser().login(t, strings.Repeat("x", i%40+1)+"@canary.example", strings.Repeat(secret, 10))
 	}
 	if !strings.Contains(log.String(), "many sign-ins refused") {
-		t.Error("nobody is called")
+		t.Error("refused sign-ins are not logged")
 	}
 	if strings.Contains(log.String(), secret) || strings.Contains(log.String(), "canary.example") {
 		t.Error("the log holds what was typed")

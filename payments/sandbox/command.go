@@ -65,9 +65,9 @@ func (s *Server) Dispute(ctx context.Context, app ids.ID, checkoutID, outcome st
 }
 
 // OpenInvoices lists the open invoices of subscriptions.
-func (s *Server) OpenInvoices(ctx context.Context, app ids.ID, subscriptions []string) (list []engine.Dunned, err error) {
+func (s *Server) OpenInvoices(ctx context.Context, app ids.ID, subscriptions []string) (list []engine.OpenInvoice, err error) {
 	err = s.view(ctx, app, func(account *engine.Account, _ engine.Env) error {
-		list = account.Dunned(subscriptions)
+		list = account.OpenInvoices(subscriptions)
 		return nil
 	})
 	return list, err

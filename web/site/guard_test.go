@@ -25,7 +25,7 @@ func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
 		"a membership outside an organization": Get("/o", AnyMember, nil),
 		"an organization open to anyone":       Get("/o/{org}/keys", Anyone, nil),
 		"an organization open to any account":  Get("/o/{org}", SignedIn, nil),
-		"a password asked of nobody":           Reauth(Get("/docs", Anyone, nil)),
+		"a password asked without a sign-in":   Reauth(Get("/docs", Anyone, nil)),
 	} {
 		if r.check() == nil {
 			t.Errorf("%s is taken", name)

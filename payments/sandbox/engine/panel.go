@@ -2,8 +2,8 @@ package engine
 
 import "purser/payments/sandbox/persist"
 
-// Dunned is an open invoice of a subscription, for the dashboard's panel.
-type Dunned struct {
+// OpenInvoice is an open invoice of a subscription, for the dashboard's panel.
+type OpenInvoice struct {
 	ID           string
 	Subscription string
 	AmountDue    int64
@@ -11,12 +11,12 @@ type Dunned struct {
 	URL          string // of its hosted page
 }
 
-// Dunned lists the open invoices of subscriptions, at most one of each.
-func (a *Account) Dunned(subscriptions []string) (list []Dunned) {
+// OpenInvoices lists the open invoices of subscriptions, at most one of each.
+func (a *Account) OpenInvoices(subscriptions []string) (list []OpenInvoice) {
 	for _, id := range subscriptions {
 		for _, i := range a.Invoices.By(persist.ByLiveOf, id) {
 			if i.Status == open && i.AmountDue > 0 {
-				list = append(list, Dunned{i.ID, i.Subscription, i.AmountDue, i.Currency, a.invoiceURL(i)})
+				list = append(list, OpenInvoice{i.ID, i.Subscription, i.AmountDue, i.Currency, a.invoiceURL(i)})
 				break
 			}
 		}
