@@ -64,9 +64,10 @@ func (k APIKey) ExpiresSoon(now int64) bool {
 
 // Revoke stops the key now: a fact, so that a node whose clock is behind does not
 // wait for the moment. A key that is revoked keeps the time at which it was; one
-// that is to be revoked later is revoked earlier.
+// that is to be revoked later is revoked earlier; one that is archived stays revoked when
+// its application is restored.
 func (k APIKey) Revoke(now int64) APIKey {
-	k.Revoked = true
+	k.Revoked, k.Archived = true, false
 	if k.RevokedAt == 0 || k.RevokedAt > now {
 		k.RevokedAt = now
 	}

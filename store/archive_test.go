@@ -78,6 +78,30 @@ func TestArchivedApplications(t *testing.T) {
 		}
 	})
 
+	t.Run("keep revoked what is revoked meanwhile", func(t *testing.T) {
+		for name, revoke := range map[string]func(household) error{
+			"one key": func(h household) error {
+				_, err := h.By(actor).RevokeKey(t.Context(), h.key.ID, moment)
+				return err
+			},
+			"all keys": func(h household) error {
+				_, err := h.By(actor).RevokeKeys(t.Context(), moment)
+				return err
+			},
+		} {
+			h := newHousehold(t, db, usage)
+			h.application.Live = false
+			noError(t, h.By(actor).Archive(t.Context(), h.application, moment))
+			noError(t, revoke(h))
+			noError(t, h.By(actor).Restore(t.Context()))
+			stored, err := h.Key(t.Context(), h.key.ID)
+			noError(t, err)
+			if got := stored.Status(moment - 1); got != keys.Revoked { // also by a clock that is behind
+				t.Errorf("%s: it is %s after the restore", name, got)
+			}
+		}
+	})
+
 	t.Run("have no live subscription and no payment in flight, if they are live", func(t *testing.T) {
 		h := newHousehold(t, db, usage)
 		impact, err := h.Impact(t.Context())

@@ -36,12 +36,12 @@ var (
 		FROM api_keys WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)
 
 	retireKey = pg.Declare("retire key", `
-		UPDATE api_keys SET revoked = $3, revoked_at = $4, replaced_by = $5
+		UPDATE api_keys SET revoked = $3, revoked_at = $4, replaced_by = $5, archived_at = NULL
 		WHERE app_id = $1 AND id = $2`)
 
 	revokeKeys = pg.Declare("revoke keys", `
-		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2)
-		WHERE app_id = $1 AND NOT revoked RETURNING id, name`)
+		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2), archived_at = NULL
+		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name`)
 
 	lockExpiringKeys = pg.Declare("lock expiring keys", `
 		SELECT`+keyColumns+`
@@ -139,7 +139,8 @@ func (a App) UseKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, e
 	return k, err
 }
 
-// RevokeKey stops a key: no request that comes after the reply is served with it.
+// RevokeKey stops a key: no request that comes after the reply is served with it. One of
+// an archived application stays revoked when that is restored.
 func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		was, err := pg.Find(ctx, tx, lockKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
@@ -155,7 +156,7 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 		if err := tx.Notify(ctx, notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{ID: k.ID.Format(ids.APIKey), Name: k.Name, RevokedAt: now}, now)); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
+		return tx.AuditRemoval(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
 	})
 	return k, err
 }
@@ -179,7 +180,7 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, "key.revoke-all", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
+		return tx.AuditRemoval(ctx, "key.revoke-all", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
 	})
 	return revoked, err
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"purser/ids"
+	"purser/keys"
 	"purser/tenancy"
 	"purser/web/site"
 )
@@ -14,6 +16,7 @@ func TestArchive(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	owner, support := r.join(t, tenancy.Owner), r.join(t, tenancy.Support)
+	key, _ := makeKey(t, owner, keys.Setup)
 	form := url.Values{}
 	sent := func(b *browser, path string) seen {
 		t.Helper()
@@ -60,6 +63,27 @@ func TestArchive(t *testing.T) {
 		}
 		if page := support.get(t, r.appPath("wallets")); strings.Contains(page.body, "Restore application") {
 			t.Error("support is offered to restore it")
+		}
+	})
+
+	t.Run("lets access be taken away", func(t *testing.T) {
+		path := r.appPath("keys", key.ID.Format(ids.APIKey))
+		if page := owner.get(t, path); !strings.Contains(page.body, "Revoke key…") || strings.Contains(page.body, "Rotate key") {
+			t.Errorf("the key's page: %d", page.status)
+		}
+		if page := owner.get(t, r.appPath("settings")); !strings.Contains(page.body, "Revoke all keys…") {
+			t.Error("the settings don't offer to revoke all keys")
+		}
+		if got := sent(support, path+"/revoke"); got.status != http.StatusForbidden {
+			t.Errorf("support revokes it: %d", got.status)
+		}
+		if got := sent(owner, path+"/revoke"); got.status != http.StatusSeeOther {
+			t.Errorf("revoking it: %d", got.status)
+		}
+		stored, err := r.db.App(r.app.Scope()).Key(t.Context(), key.ID)
+		noError(t, err)
+		if got := stored.Status(r.site.Now()); got != keys.Revoked {
+			t.Errorf("the key is %s", got)
 		}
 	})
 

@@ -4,7 +4,12 @@ package main
 var accountMutants = []mutant{
 	{
 		name:    "people change an archived application",
-		changes: []change{once("store/internal/pg/audit.go", "return AppendActive(ctx, tx.Conn, tx.Scope.OrgID,", "return AppendAudit(ctx, tx.Conn, tx.Scope.OrgID,")},
+		changes: []change{once("store/internal/pg/audit.go", "return tx.audit(ctx, AppendActive,", "return tx.audit(ctx, AppendAudit,")},
+		pkg:     "./store", tests: "TestArchivedApplications",
+	},
+	{
+		name:    "restoring an application brings keys back that were revoked meanwhile",
+		changes: []change{once("store/keys.go", "replaced_by = $5, archived_at = NULL", "replaced_by = $5")},
 		pkg:     "./store", tests: "TestArchivedApplications",
 	},
 	{

@@ -203,7 +203,7 @@ func (a App) DeleteEndpoint(ctx context.Context, id ids.ID) error {
 		if err := tx.Exec(ctx, insertDeletedEndpoint, 1, id, tx.Scope.OrgID, now); err != nil {
 			return err
 		}
-		return tx.Audit(ctx, "webhook.delete", id.Format(ids.WebhookEndpoint), fieldsOf(was), nil)
+		return tx.AuditRemoval(ctx, "webhook.delete", id.Format(ids.WebhookEndpoint), fieldsOf(was), nil)
 	})
 }
 

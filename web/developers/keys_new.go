@@ -156,5 +156,5 @@ func noticeKey(req *site.Request, key keys.APIKey) ([]people.Mail, error) {
 	return req.SealMails(mail.Security, letter, 0, to...)
 }
 
-// maxKeyNotices is how many people hear of a new key at most.
+// maxKeyNotices is how many people are mailed about a new key at most.
 const maxKeyNotices = 20

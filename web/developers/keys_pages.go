@@ -53,7 +53,7 @@ func keyDetail(req *site.Request, k keys.APIKey) (keyspage.KeyDetail, error) {
 	}
 	return keyspage.KeyDetail{
 		Frame: req.Frame(k.Name, "keys"), Base: req.AppPath("keys"), Now: req.Site.Now(), Key: rows[0],
-		MayEdit: req.May(tenancy.KeysWrite), Live: req.App.Live,
+		MayEdit: req.May(tenancy.KeysWrite), MayRevoke: req.Member.May(tenancy.KeysWrite), Live: req.App.Live,
 		Lacks: k.Permissions.Minus(req.Member.Permissions()).String(),
 	}, nil
 }

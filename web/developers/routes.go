@@ -16,7 +16,7 @@ func (s *Pages) Routes() []site.Route {
 		site.Reauth(site.Post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
 		site.Get(app+"/keys/{key}", tenancy.KeysRead, s.key),
 		site.Reauth(site.Post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
-		site.Post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey),
+		site.WhileArchived(site.Post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey)),
 
 		site.Get(app+"/sandbox", tenancy.SubscriptionsWrite, s.sandboxPanel),
 		site.Post(app+"/sandbox/clock", tenancy.SubscriptionsWrite, s.advanceSandbox),
@@ -29,7 +29,7 @@ func (s *Pages) Routes() []site.Route {
 		site.WhileArchived(site.Get(app+"/settings", tenancy.SettingsWrite, s.settings)),
 		site.Post(app+"/settings", tenancy.SettingsWrite, s.updateSettings),
 		site.Reauth(site.Post(app+"/settings/provider", tenancy.SettingsWrite, s.connectProvider)),
-		site.Post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys),
+		site.WhileArchived(site.Post(app+"/settings/revoke-keys", tenancy.KeysWrite, s.revokeKeys)),
 
 		site.Get(app+"/webhooks", tenancy.NotificationsRead, s.endpoints),
 		site.Reauth(site.Get(app+"/webhooks/new", tenancy.WebhooksWrite, s.newEndpoint)),
@@ -41,7 +41,7 @@ func (s *Pages) Routes() []site.Route {
 		site.Post(app+"/webhooks/{id}/test", tenancy.WebhooksWrite, s.testEndpoint),
 		site.Post(app+"/webhooks/{id}/replay", tenancy.WebhooksWrite, s.replayEndpoint),
 		site.Reauth(site.Post(app+"/webhooks/{id}/rotate", tenancy.WebhooksWrite, s.rotateEndpoint)),
-		site.Post(app+"/webhooks/{id}/delete", tenancy.WebhooksWrite, s.deleteEndpoint),
+		site.WhileArchived(site.Post(app+"/webhooks/{id}/delete", tenancy.WebhooksWrite, s.deleteEndpoint)),
 
 		site.Get(app+"/notifications", tenancy.NotificationsRead, s.feed),
 		site.Get(app+"/notifications/{id}", tenancy.NotificationsRead, s.notification),

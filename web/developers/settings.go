@@ -70,7 +70,7 @@ func (s *Pages) settingsPage(req *site.Request, view settingspage.AppSettings) (
 		provider.Panel = req.AppPath("sandbox")
 	}
 	view.Frame, view.Path, view.App = req.Frame("Settings", "settings"), req.AppPath("settings"), req.App
-	view.Provider, view.MayRevoke = provider, req.May(tenancy.KeysWrite)
+	view.Provider, view.MayRevoke = provider, req.Member.May(tenancy.KeysWrite)
 	if req.May(tenancy.AppsWrite) {
 		view.Archive = req.AppPath("settings", "archive")
 	}

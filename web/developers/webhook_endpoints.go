@@ -213,7 +213,7 @@ func endpointPage(req *site.Request, e notify.Endpoint) (notifypage.EndpointDeta
 	path := req.AppPath("webhooks", e.ID.Format(ids.WebhookEndpoint))
 	view := notifypage.EndpointDetail{
 		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Path: path, Now: req.Site.Now(),
-		Endpoint: e, MayEdit: req.May(tenancy.WebhooksWrite), Live: req.App.Live, Show: req.Query("show"),
+		Endpoint: e, MayEdit: req.May(tenancy.WebhooksWrite), MayDelete: req.Member.May(tenancy.WebhooksWrite), Live: req.App.Live, Show: req.Query("show"),
 	}
 	waiting, err := req.Notifications().Waiting(req.Context)
 	if err != nil {

@@ -16,10 +16,22 @@ import (
 // the log is locked until the commit, and a transaction that waits for it must not hold
 // locks that others need.
 func (tx *Tx) Audit(ctx context.Context, action, target string, before, after audit.Fields) error {
+	return tx.audit(ctx, AppendActive, action, target, before, after)
+}
+
+// AuditRemoval is Audit for what takes access away: that is also done in an archived
+// application.
+func (tx *Tx) AuditRemoval(ctx context.Context, action, target string, before, after audit.Fields) error {
+	return tx.audit(ctx, AppendAudit, action, target, before, after)
+}
+
+type appender func(context.Context, *pgx.Conn, ids.ID, audit.Actor, audit.Action) error
+
+func (tx *Tx) audit(ctx context.Context, add appender, action, target string, before, after audit.Fields) error {
 	if tx.By.IsZero() {
 		return nil
 	}
-	return AppendActive(ctx, tx.Conn, tx.Scope.OrgID, tx.By, audit.Action{
+	return add(ctx, tx.Conn, tx.Scope.OrgID, tx.By, audit.Action{
 		AppID: tx.Scope.AppID, Action: action, Target: target, Before: before, After: after,
 	})
 }

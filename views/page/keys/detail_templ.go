@@ -16,14 +16,15 @@ import (
 
 // KeyDetail is the page of one key.
 type KeyDetail struct {
-	Frame    layout.Frame
-	Base     string
-	Now      int64
-	Key      KeyRow
-	MayEdit  bool
-	Live     bool   // destructive acts ask for the name
-	Lacks    string // permissions that keep the person from rotating it
-	TypedBad string // what is wrong with the name that was typed
+	Frame     layout.Frame
+	Base      string
+	Now       int64
+	Key       KeyRow
+	MayEdit   bool
+	MayRevoke bool   // also while the application is archived
+	Live      bool   // destructive acts ask for the name
+	Lacks     string // permissions that keep the person from rotating it
+	TypedBad  string // what is wrong with the name that was typed
 	component.Answered
 }
 
@@ -34,7 +35,7 @@ func (d KeyDetail) rotatable() bool {
 }
 
 func (d KeyDetail) revocable() bool {
-	return d.MayEdit && d.Key.Usable(d.Now) == nil
+	return d.MayRevoke && (d.Key.Usable(d.Now) == nil || d.Key.Status(d.Now) == keys.Archived)
 }
 
 func (d KeyDetail) revocation() component.Confirmation {
@@ -162,7 +163,7 @@ func APIKey(d KeyDetail) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if d.MayEdit {
+			if d.MayRevoke {
 				templ_7745c5c3_Err = keyActs(d).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -278,7 +279,7 @@ func keyFacts(d KeyDetail) templ.Component {
 				var templ_7745c5c3_Var9 string
 				templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(d.Key.Preset.Title())
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 97, Col: 27}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 98, Col: 27}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 				if templ_7745c5c3_Err != nil {
@@ -314,7 +315,7 @@ func keyFacts(d KeyDetail) templ.Component {
 					var templ_7745c5c3_Var11 string
 					templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 102, Col: 11}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 103, Col: 11}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 					if templ_7745c5c3_Err != nil {
@@ -459,7 +460,7 @@ func keyFacts(d KeyDetail) templ.Component {
 					var templ_7745c5c3_Var18 templ.SafeURL
 					templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(keyPath(d.Base, d.Key.Replaces)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 124, Col: 62}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 125, Col: 62}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 					if templ_7745c5c3_Err != nil {
@@ -496,7 +497,7 @@ func keyFacts(d KeyDetail) templ.Component {
 					var templ_7745c5c3_Var20 templ.SafeURL
 					templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(keyPath(d.Base, d.Key.ReplacedBy)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 129, Col: 64}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 130, Col: 64}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 					if templ_7745c5c3_Err != nil {
@@ -577,7 +578,7 @@ func keyActs(d KeyDetail) templ.Component {
 					var templ_7745c5c3_Var23 string
 					templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(d.Lacks)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 143, Col: 73}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 144, Col: 73}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 					if templ_7745c5c3_Err != nil {
@@ -595,7 +596,7 @@ func keyActs(d KeyDetail) templ.Component {
 					var templ_7745c5c3_Var24 templ.SafeURL
 					templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(d.path() + "/rotate"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 145, Col: 83}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/keys/detail.templ`, Line: 146, Col: 83}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 					if templ_7745c5c3_Err != nil {
