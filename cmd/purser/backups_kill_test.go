@@ -141,6 +141,10 @@ func TestAKilledRestoreIsNeverServed(t *testing.T) {
 			refused(t, database)
 		})
 		refused(t, database)
+		// pg_restore has read its whole file, and may still commit.
+		if out, err := p.on(t, database, "restore", file).CombinedOutput(); err == nil || !strings.Contains(string(out), "pg_restore of an earlier restore still runs") {
+			t.Errorf("a restore beside the programs of a killed one: %v, %s", err, out)
+		}
 		holder(`DROP EVENT TRIGGER hold`)
 		holder(fmt.Sprintf(`SELECT pg_advisory_unlock(%d)`, lock))
 		holder(fmt.Sprintf(awaitGone, "pg_restore"))

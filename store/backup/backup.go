@@ -114,7 +114,8 @@ func run(ctx context.Context, address, program string, stdin io.Reader, stdout i
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, "--no-password", "--dbname="+database)...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		return strings.HasPrefix(pair, "PURSER_") || strings.HasPrefix(pair, "DATABASE_URL=")
+		// The store looks for a running pg_restore by its application name.
+		return strings.HasPrefix(pair, "PURSER_") || strings.HasPrefix(pair, "DATABASE_URL=") || strings.HasPrefix(pair, "PGAPPNAME=")
 	})
 	if password != "" {
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)

@@ -90,6 +90,9 @@ func (r *Restore) mark(ctx context.Context, tx pgx.Tx, sum []byte) error {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
 		return fmt.Errorf("store: waiting for migrations: %w", err)
 	}
+	if err := noneLoads(ctx, tx); err != nil {
+		return err
+	}
 	var tables int
 	if err := tx.QueryRow(ctx, countTables).Scan(&tables); err != nil {
 		return fmt.Errorf("store: counting tables: %w", err)
@@ -118,6 +121,19 @@ func (r *Restore) mark(ctx context.Context, tx pgx.Tx, sum []byte) error {
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO public.`+restoreMarker+` VALUES ($1)`, sum)
 	return err
+}
+
+// noneLoads refuses while pg_restore of a restore that was killed still runs. It may have
+// read its whole archive and commit later, and its rows would pass for those of this one.
+func noneLoads(ctx context.Context, tx pgx.Tx) error {
+	var loads bool
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore')`).Scan(&loads); err != nil {
+		return fmt.Errorf("store: looking for another pg_restore: %w", err)
+	}
+	if loads {
+		return errors.New("store: pg_restore of an earlier restore still runs on this database: wait until it has ended, then try again")
+	}
+	return nil
 }
 
 func isMarked(ctx context.Context, q interface {

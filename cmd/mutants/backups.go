@@ -1,0 +1,53 @@
+package main
+
+// Bugs in backups and in what a restore lets a server see.
+var backupMutants = []mutant{
+	{
+		name: "a restored database is served before it is verified",
+		changes: []change{
+			once("store/internal/pg/migrate.go", "\tif s.Restoring && !restoring {\n", "\tif false {\n"),
+			once("store/internal/pg/migrate.go", "} else if marked && !restoring {", "} else if marked && !restoring && s.Citus {"),
+		},
+		pkg: "./cmd/purser", tests: "TestAKilledRestoreIsNeverServed",
+	},
+	{
+		name:    "a restored database with differences is served",
+		changes: []change{once("cmd/purser/backup.go", "case errors.Is(err, errDiffers) && *accept:", "case errors.Is(err, errDiffers):")},
+		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
+	},
+	{
+		name:    "a restore into a database with tables",
+		changes: []change{once("store/internal/pg/restore.go", "if !marked && tables > 0 {", "if false {")},
+		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
+	},
+	{
+		name:    "a restore continues with the rows of another file",
+		changes: []change{once("store/internal/pg/restore.go", "if tables > 0 && !bytes.Equal(before, sum) {", "if false {")},
+		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
+	},
+	{
+		name:    "a restore beside the program of one that was killed",
+		changes: []change{once("store/internal/pg/restore.go", "\tif loads {\n", "\tif false {\n")},
+		pkg:     "./cmd/purser", tests: "TestAKilledRestoreIsNeverServed",
+	},
+	{
+		name:    "a restore commits a part of its file",
+		changes: []change{once("store/backup/backup.go", `"--exit-on-error", "--single-transaction")`, `"--exit-on-error")`)},
+		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
+	},
+	{
+		name:    "a backup replaces a file",
+		changes: []change{once("store/backup/backup.go", "\tcase err == nil:\n", "\tcase false:\n")},
+		pkg:     "./cmd/purser", tests: "TestBackupRefuses",
+	},
+	{
+		name:    "a backup has its name before it is whole",
+		changes: []change{once("store/backup/backup.go", "flock.Try(path+partialSuffix, flock.Exclusive)", "flock.Try(path, flock.Exclusive)")},
+		pkg:     "./cmd/purser", tests: "TestAKilledBackupLeavesNoFile",
+	},
+	{
+		name:    "a backup without the rows that its login does not see",
+		changes: []change{once("store/internal/pg/restore.go", "\tcase !s.PassesWalls:\n", "\tcase false:\n")},
+		pkg:     "./cmd/purser", tests: "TestBackupRefuses",
+	},
+}
