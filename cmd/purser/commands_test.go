@@ -322,9 +322,25 @@ func TestUsage(t *testing.T) {
 	if err := run(t.Context(), []string{"help"}, nil, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
+	guide, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name := range settings {
 		if !strings.Contains(out.String(), name) {
 			t.Errorf("help does not name %s", name)
+		}
+		if !strings.Contains(string(guide), "\n| `"+name+"` |") {
+			t.Errorf("docs/operating.md does not list %s", name)
+		}
+	}
+	commands := regexp.MustCompile(`(?m)^  (purser [a-z]+( [a-z]+)?)`).FindAllStringSubmatch(out.String(), -1)
+	if len(commands) < 10 {
+		t.Fatalf("help has the commands %v", commands)
+	}
+	for _, command := range commands {
+		if !strings.Contains(string(guide), "\n| `"+command[1]) {
+			t.Errorf("docs/operating.md does not list %s", command[1])
 		}
 	}
 }

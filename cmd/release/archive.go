@@ -4,14 +4,17 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 )
 
-// besides are the files of the repository in every archive.
-var besides = []struct{ from, name string }{
-	{"LICENSE", "LICENSE"}, {"README.md", "README.md"}, {"CHANGELOG.md", "CHANGELOG.md"},
-	{"deploy/purser.service", "purser.service"}, {"deploy/compose.yaml", "compose.yaml"},
+// besides are the files of the repository in every archive, as patterns: what an operator
+// installs, and the documentation that the README links to.
+var besides = []string{
+	"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md", "api/openapi.yaml", "docs/*.md", "docs/images/*.png",
+	"deploy/purser.service", "deploy/compose.yaml", "deploy/prometheus/*.yaml", "deploy/grafana/*.json",
 }
 
 // compression is that of archives. Tests choose the fastest.
@@ -45,13 +48,19 @@ func pack(path string, s stamp, binary string, notices []byte) (err error) {
 	if err := add("purser", 0o755, program); err != nil {
 		return err
 	}
-	for _, each := range besides {
-		content, err := os.ReadFile(each.from)
-		if err != nil {
-			return err
+	for _, pattern := range besides {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			return errors.Join(fmt.Errorf("no file matches %s", pattern), err)
 		}
-		if err := add(each.name, 0o644, content); err != nil {
-			return err
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			if err := add(filepath.ToSlash(file), 0o644, content); err != nil {
+				return err
+			}
 		}
 	}
 	if err := add("THIRD-PARTY-NOTICES.txt", 0o644, notices); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -40,9 +41,14 @@ func TestAReleaseIsWholeAndReproducible(t *testing.T) {
 	}
 
 	files := unpack(t, filepath.Join(folder, archive))
-	for _, name := range []string{"purser", "LICENSE", "README.md", "CHANGELOG.md", "purser.service", "compose.yaml", "THIRD-PARTY-NOTICES.txt"} {
+	for _, name := range []string{"purser", "LICENSE", "README.md", "CHANGELOG.md", "deploy/purser.service", "deploy/compose.yaml", "THIRD-PARTY-NOTICES.txt"} {
 		if len(files["purser-1.2.3/"+name]) == 0 {
 			t.Errorf("the archive has no %s", name)
+		}
+	}
+	for _, link := range regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)#":]+)[)#"]`).FindAllSubmatch(files["purser-1.2.3/README.md"], -1) {
+		if len(files["purser-1.2.3/"+string(link[1])]) == 0 {
+			t.Errorf("the README links to %s, which the archive has not", link[1])
 		}
 	}
 	binary := filepath.Join(t.TempDir(), "purser")
