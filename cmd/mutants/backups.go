@@ -31,6 +31,11 @@ var backupMutants = []mutant{
 		pkg:     "./cmd/purser", tests: "TestAKilledRestoreIsNeverServed",
 	},
 	{
+		name:    "a restored database has no statistics of the planner",
+		changes: []change{once("store/internal/pg/restore.go", "r.exec(ctx, `ANALYZE`)", "r.exec(ctx, `SELECT 1`)")},
+		pkg:     "./cmd/purser", tests: "TestABackupIsRestoredAsTheGuideSays",
+	},
+	{
 		name:    "a restore commits a part of its file",
 		changes: []change{once("store/backup/backup.go", `"--exit-on-error", "--single-transaction")`, `"--exit-on-error")`)},
 		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",

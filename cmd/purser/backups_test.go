@@ -119,6 +119,10 @@ func TestABackupIsRestoredAsTheGuideSays(t *testing.T) {
 	if printed := follow(t, folder, restores[0], environ); !strings.Contains(printed, whole) {
 		t.Errorf("printed %s", printed)
 	}
+	for _, database := range []string{"other", "postgres"} {
+		storetest.Exec(t, server.URL(database), `DO $$ BEGIN
+			IF NOT EXISTS (SELECT FROM pg_stats WHERE tablename = 'journal') THEN RAISE 'the planner has no statistics of the restored rows'; END IF; END $$`)
+	}
 	wrong := []string{environ[0], "PURSER_SECRET_KEY=" + strings.Repeat("w", minSecretKey)}
 	if err := run(t.Context(), []string{"serve", "--addr", "127.0.0.1:0"}, wrong, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), isWrong) {
 		t.Errorf("with another key: %v", err)

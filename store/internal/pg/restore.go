@@ -147,27 +147,39 @@ func isMarked(ctx context.Context, q interface {
 
 var errRestoring = errors.New("a restore into this database was not finished: run 'purser restore' with the same file again, or use another database")
 
-// Prepare is Prepare for the restored rows.
+// Prepare is Prepare for the restored rows. An archive has no statistics of the planner:
+// until they are collected, verification reads whole tables for each wallet.
 func (r *Restore) Prepare(ctx context.Context, address string, log *slog.Logger) error {
-	return prepare(ctx, address, log, true)
+	if err := prepare(ctx, address, log, true); err != nil {
+		return err
+	}
+	if err := r.exec(ctx, `ANALYZE`); err != nil {
+		return fmt.Errorf("store: collecting statistics of the restored tables: %w", err)
+	}
+	return nil
 }
 
 // Finish lets servers use the database.
 func (r *Restore) Finish(ctx context.Context) error {
+	if err := r.exec(ctx, `DROP TABLE public.`+restoreMarker); err != nil {
+		return fmt.Errorf("store: finishing the restore: %w", err)
+	}
+	return nil
+}
+
+// exec uses a new connection: that of the lock may have been idle for hours.
+func (r *Restore) exec(ctx context.Context, statement string) error {
 	config, err := parseAddress(r.address)
 	if err != nil {
 		return err
 	}
-	// A new connection: the other may have been idle for hours.
 	conn, err := connectAtStart(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err := conn.Exec(ctx, `DROP TABLE public.`+restoreMarker); err != nil {
-		return fmt.Errorf("store: finishing the restore: %w", err)
-	}
-	return nil
+	_, err = conn.Exec(ctx, statement)
+	return err
 }
 
 // Close lets another restore begin. Without Finish, the database stays marked.
