@@ -63,7 +63,9 @@ func TestUsageIsGrouped(t *testing.T) {
 	}
 	cost := tn.get("/v1/features/chat").is(200).object()["costNanocredits"].(string)
 	for i := range 3 {
-		tn.post("/v1/events", fields{"id": newName(), "identity": ann, "feature": "chat", "quantity": i + 1}).is(201)
+		model := []string{"large", "small", "large"}[i]
+		tn.post("/v1/events", fields{"id": newName(), "identity": ann, "feature": "chat", "quantity": i + 1, "entityId": "seat-1",
+			"properties": fields{"model": model, "project": "atlas"}}).is(201)
 	}
 	tn.post("/v1/events", fields{"id": newName(), "identity": bob, "feature": "image", "quantity": 5}).is(201)
 	tn.settleUsage()
@@ -87,6 +89,17 @@ func TestUsageIsGrouped(t *testing.T) {
 			"map[identity:" + ann + "] gold: 3 events, <nil> <nil>, " + chat,
 			"map[identity:" + bob + "] iron: 1 events, <nil> <nil>, " + image,
 		},
+		"groupBy=property:model&limit=1": {
+			"map[properties:map[model:large]] gold: 2 events, <nil> <nil>, " + fmt.Sprint(4*one),
+			"map[properties:map[model:small]] gold: 1 events, <nil> <nil>, " + fmt.Sprint(2*one),
+		},
+		"groupBy=feature,property:model&bucket=month&limit=1": {
+			"map[feature:chat properties:map[model:large]] gold: 2 events, 4 0, " + fmt.Sprint(4*one),
+			"map[feature:chat properties:map[model:small]] gold: 1 events, 2 0, " + fmt.Sprint(2*one),
+		},
+		"groupBy=entity":                         {"map[entityId:seat-1] gold: 3 events, <nil> <nil>, " + chat},
+		"groupBy=entity&feature=image":           nil,
+		"groupBy=property:unknown":               nil,
 		"groupBy=feature,identity&feature=image": {"map[feature:image identity:" + bob + "] iron: 1 events, 5 0, " + image},
 	} {
 		if got := tn.usageLines(query); !sameLines(got, want) {
@@ -130,6 +143,13 @@ func TestUsageRefuses(t *testing.T) {
 		"from=0&to=1&identity=a&groupBy=key":               "can't be combined",
 		"from=0&to=1&identity=a&groupBy=identity":          "can't be combined",
 		"from=0&to=1&groupBy=identity,key":                 "groupBy",
+		"from=0&to=1&groupBy=property:":                    "groupBy",
+		"from=0&to=1&groupBy=entity,key":                   "groupBy",
+		"from=0&to=1&identity=a&groupBy=entity":            "can't be combined",
+		"from=0&to=1&bucket=hour&groupBy=entity":           "Choose days or months",
+		"from=0&to=1&timezone=Asia/Tokyo&groupBy=entity":   "timezone UTC",
+		"from=0&to=7948800001&groupBy=property:model":      "at most 92 days",
+		"from=0&to=7948800000&groupBy=property:model":      "",
 		"from=0&to=1&limit=1001":                           "limit",
 		"from=0&to=1&cursor=abc":                           "Invalid cursor",
 		"from=0&to=1&bucket=week":                          "bucket",

@@ -64,6 +64,9 @@ var documentLimits = map[string]any{
 	"TotalNanocredits maxLength": 38, "TotalNanocredits pattern": metering.AmountPattern, // numeric(38,0)
 	"TotalQuantity maxLength": 38, "TotalQuantity pattern": metering.AmountPattern,
 
+	"/paths//v1/usage/get/parameters/3/schema maxLength": len("feature,property:") + metering.MaxPropertyNameLength,
+	"/paths//v1/usage/get/parameters/3/schema pattern":   `^(feature|(feature,)?(identity|key|entity|property:[A-Za-z0-9_-]{1,40}))$`,
+
 	// The document alone decides these.
 	"/paths//v1/usage/get/parameters/6/schema maxLength": 64,
 	"CatalogVersion maxLength":                           32, "CatalogVersion pattern": "^[0-9a-f]{32}$", "CatalogChange/properties/fields maxItems": 10,

@@ -35,6 +35,9 @@ type usageGroup struct {
 	Feature  string `json:"feature,omitzero"`
 	Identity string `json:"identity,omitzero"`
 	KeyID    string `json:"keyId,omitzero"`
+	EntityID string `json:"entityId,omitzero"`
+
+	Properties map[string]string `json:"properties,omitzero"`
 }
 
 type usagePage struct {
@@ -51,8 +54,11 @@ func (s *Server) getUsage(c *call) (reply, error) {
 		FeatureKey: c.query.Text("feature"), Identity: c.query.Text("identity"),
 		ByFeature: slices.Contains(groups, "feature"), ByKey: slices.Contains(groups, "key"),
 	}
-	if q.Identity != "" && (byIdentity || q.ByKey) {
-		return reply{}, invalid("identity can't be combined with a groupBy of identity or key.")
+	if last := rollup.Dimension(groups[len(groups)-1]); last == rollup.Entity || last.PropertyName() != "" {
+		q.Dimension = last
+	}
+	if q.Identity != "" && (byIdentity || q.ByKey || q.Dimension != "") {
+		return reply{}, invalid("identity can't be combined with a groupBy of identity, key, entity or property.")
 	}
 	zone, err := rollup.Zone(c.query.Text("timezone"))
 	if err != nil {
@@ -64,6 +70,11 @@ func (s *Server) getUsage(c *call) (reply, error) {
 	if byIdentity && len(q.Buckets.Starts) > maxIdentityBuckets {
 		return reply{}, invalid("A range by identity has at most 31 buckets. Choose a shorter range or a larger bucket.")
 	}
+	if q.Dimension != "" {
+		if err := q.Buckets.ForDimension(); err != nil {
+			return reply{}, err
+		}
+	}
 	filter := c.filter("from", "to", "bucket", "groupBy", "identity", "feature", "timezone")
 	after := make([]byte, usagePosition)
 	if c.query.Has("cursor") {
@@ -72,8 +83,11 @@ func (s *Server) getUsage(c *call) (reply, error) {
 		}
 	}
 	read := s.allUsage
-	if byIdentity {
+	switch {
+	case byIdentity:
 		read = s.usageByIdentity
+	case q.Dimension != "":
+		read = s.usageByDimension
 	}
 	page, next, err := read(c, q, after, int(c.query.Int("limit")))
 	if err != nil {
@@ -128,15 +142,32 @@ func (s *Server) usageByIdentity(c *call, q rollups.Query, after []byte, limit i
 	return all, next, nil
 }
 
+// usageByDimension reads one page: there may be many values.
+func (s *Server) usageByDimension(c *call, q rollups.Query, after []byte, limit int) (rollups.Usage, []byte, error) {
+	last := rollups.Row{
+		Start: int64(binary.BigEndian.Uint64(after[16:])), FeatureID: ids.ID(after[24:40]), CreditID: ids.ID(after[40:56]), ValueHash: ids.ID(after[56:]),
+	}
+	page, err := s.store.Rollups(c.scope).DimensionUsage(c.ctx, q, last, limit+1)
+	if err != nil || len(page.Rows) <= limit {
+		return page, nil, err
+	}
+	page.Rows = page.Rows[:limit]
+	return page, positionOfUsage(page.Rows[limit-1]), nil
+}
+
 // usagePosition is the size of a position: a customer, a bucket, and a feature, a credit
-// and a key.
+// and a key or the hash of a value.
 const usagePosition = 16 + 8 + 3*16
 
 // positionOfUsage is the place of a row in the order of rows.
 func positionOfUsage(r rollups.Row) []byte {
 	position := append(make([]byte, 0, usagePosition), r.WalletID[:]...)
 	position = binary.BigEndian.AppendUint64(position, uint64(r.Start))
-	return slices.Concat(position, r.FeatureID[:], r.CreditID[:], r.KeyID[:])
+	last := r.KeyID
+	if last.IsZero() {
+		last = r.ValueHash
+	}
+	return slices.Concat(position, r.FeatureID[:], r.CreditID[:], last[:])
 }
 
 func rowsAfter(rows []rollups.Row, after []byte) []rollups.Row {
@@ -150,6 +181,12 @@ func showUsage(q rollups.Query, page rollups.Usage, r rollups.Row) usageRowReply
 	}
 	if !r.KeyID.IsZero() {
 		shown.Group.KeyID = r.KeyID.Format(ids.APIKey)
+	}
+	switch name := q.Dimension.PropertyName(); {
+	case name != "":
+		shown.Group.Properties = map[string]string{name: r.Value}
+	case q.Dimension == rollup.Entity:
+		shown.Group.EntityID = r.Value
 	}
 	if q.ByFeature || q.FeatureKey != "" {
 		quantity, included := r.Quantity.String(), r.Included.String()

@@ -32,7 +32,11 @@ func fillUsage(t *testing.T, b *books, wallets int, year int64) {
 		INSERT INTO usage_totals (app_id, hour, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
 		SELECT s.app_id, $1::bigint + n * 3600000::bigint, f.id, f.credit_id, k.id, s.org_id, 1, 0, 1, 0, 1
 		FROM app_state s, features f, api_keys k, generate_series(0, 8759) n`, year)
-	exec(t, b.conn, `ANALYZE usage_hours, usage_months, usage_totals, wallets`)
+	exec(t, b.conn, `
+		INSERT INTO usage_dimensions (app_id, name, day, feature_id, credit_id, value, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+		SELECT s.app_id, 'property:' || x, $1::bigint + d * 86400000::bigint, f.id, f.credit_id, 'value ' || n, s.org_id, 1, 0, 1, 0, 1
+		FROM app_state s, features f, generate_series(1, 5) x, generate_series(0, 364) d, generate_series(1, 5) n WHERE f.key = 'plain'`, year)
+	exec(t, b.conn, `ANALYZE usage_hours, usage_months, usage_totals, usage_dimensions, wallets`)
 }
 
 var scannedRows = regexp.MustCompile(`rows=(\d+)(?:\.\d+)? loops=(\d+)`)
@@ -64,6 +68,8 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		"top wallets of a month":        {month + ", 10", 10},
 		"verify usage by hour":          {fmt.Sprintf("ARRAY['%s']::uuid[], %d", one, day.End), 24},
 		"select settled usage":          {"", 1},
+		"sum usage by dimension":        {fmt.Sprintf("%d, %d, %s, NULL, true, 'property:3', 0, '%[4]s', '%[4]s', '%[4]s', 100", day.Start, day.End, starts, ids.ID{}), 5},
+		"list dimensions":               {"100", 7},
 		"verify usage of all customers": {fmt.Sprintf("%d, %d", day.Start, day.End), 24 * 4},
 	} {
 		args := "'" + b.scope.AppID.String() + "'"
@@ -75,7 +81,7 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		exec(t, conn, `DEALLOCATE plan`)
 		read := 0
 		for _, line := range lines {
-			if strings.Contains(line, "Seq Scan on usage_hours") || strings.Contains(line, "Seq Scan on usage_totals") || strings.Contains(line, "Seq Scan on usage_months") {
+			if strings.Contains(line, "Seq Scan on usage_hours") || strings.Contains(line, "Seq Scan on usage_totals") || strings.Contains(line, "Seq Scan on usage_months") || strings.Contains(line, "Seq Scan on usage_dimensions") {
 				t.Errorf("%s reads a whole table:\n%s", name, strings.Join(lines, "\n"))
 			}
 			if found := scannedRows.FindStringSubmatch(line); found != nil && strings.Contains(line, " on usage_") {

@@ -45,6 +45,13 @@ var rollupCalls = []call[rollups.App]{
 		found, _, err := a.WalletUsage(ctx, h.usageQuery(func(*rollups.Query) {}), ids.ID{}, 100)
 		return found.Rows, err
 	}},
+	{"DimensionUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+		found, err := a.DimensionUsage(ctx, h.usageQuery(func(q *rollups.Query) { q.Dimension = rollup.Entity }), rollups.Row{}, 100)
+		return found.Rows, err
+	}},
+	{"Dimensions", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+		return a.Dimensions(ctx, 100)
+	}},
 	{"RecordLiability", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
 		return nil, a.RecordLiability(ctx)
 	}},

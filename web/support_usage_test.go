@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"purser/metering"
 	"purser/store/rollups"
 	"purser/tenancy"
 )
@@ -17,7 +18,9 @@ func TestUsagePage(t *testing.T) {
 	says(t, support.get(t, page), http.StatusOK, "No usage in this range", "Last month")
 	d.deposit(t, hostileIdentity, 10)
 	d.track(t, d.use(hostileIdentity, "messages", 1))
-	d.track(t, d.use(hostileIdentity, "messages", 2))
+	labelled := d.use(hostileIdentity, "messages", 2)
+	labelled.EntityID, labelled.Properties = "<b>seat</b>", metering.NewProperties(map[string]string{"model": "large"})
+	d.track(t, labelled)
 	for range 2 { // the second knows the offset of the clock
 		_, err := d.db.Rollups(d.app.Scope()).Settle(t.Context(), rollups.Alone)
 		noError(t, err)
@@ -35,6 +38,10 @@ func TestUsagePage(t *testing.T) {
 		"?range=month&by=key":                 {"API key"},
 		"?range=year":                         {"Credits charged by month"},
 		"?range=last":                         {"No usage in this range"},
+		"?by=property:model":                  {"Property: model", "large", "3 "},
+		"?by=property:none":                   {"Credits charged by day"},
+		"?by=entity&range=1&compare=before":   {"<b>seat</b>", "Credits charged by day"},
+		"?by=entity&show=quantity":            {"Quantity by day"},
 		"?show=quantity&by=none":              {"Quantity by day"},
 		"?compare=before":                     {"Previous period"},
 		"?feature=messages&zone=Asia%2FTokyo": {"Asia/Tokyo"},
@@ -51,6 +58,9 @@ func TestUsagePage(t *testing.T) {
 		"?from=2020-01-01&to=2026-01-01&bucket=hour":     "more than 744 buckets",
 		"?from=2001-01-01&bucket=day&to=2026-01-01":      "more than 366 buckets",
 		"?from=2999-01-01":                               "not after",
+		"?by=entity&bucket=hour":                         "Choose days or months",
+		"?by=entity&zone=Asia/Tokyo":                     "UTC",
+		"?by=entity&range=year":                          "at most 92 days",
 		"?from=9999-12-31&to=9999-12-31&zone=Asia/Tokyo": "",
 	} {
 		if message == "" {
@@ -61,6 +71,7 @@ func TestUsagePage(t *testing.T) {
 	}
 	t.Run("a file", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("usage.csv")), http.StatusOK, "start,end,feature,", ",messages,,tokens,2,0,3,0,4.5,4500000000")
+		says(t, support.get(t, d.appPath("usage.csv")+"?by=property:model"), http.StatusOK, ",value", ",tokens,1,0,,,3,3000000000,large")
 	})
 	t.Run("the customer's own chart", func(t *testing.T) {
 		says(t, support.get(t, d.walletPath(t, hostileIdentity)+"/usage"), http.StatusOK, "Last 30 days", "Credits charged by day")

@@ -27,4 +27,14 @@ var rollupMutants = []mutant{
 		changes: []change{once("store/verify/usage.go", "if _, known := want[k]; !known || want[k] != s {", "if _, known := want[k]; known && want[k] != s {")},
 		pkg:     "./store", tests: "TestVerifyFindsWrongSums",
 	},
+	{
+		name:    "values past the limit have no sum",
+		changes: []change{once("metering/rollup/dimensions.go", "return OtherValue, true", "return \"\", false")},
+		pkg:     "./store", tests: "TestUsageByPropertyAndEntity",
+	},
+	{
+		name:    "a day has sums for any number of properties",
+		changes: []change{once("metering/rollup/dimensions.go", "if properties >= MaxProperties {", "if properties > MaxProperties {")},
+		pkg:     "./metering/rollup", tests: "TestValuesOfADayAreBounded",
+	},
 }

@@ -1243,6 +1243,25 @@ ALTER TABLE usage_days ENABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_days FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON usage_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON usage_days TO purser_app;
+CREATE TABLE usage_dimensions (
+  app_id uuid NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  day bigint NOT NULL,
+  feature_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  org_id uuid NOT NULL,
+  events bigint NOT NULL,
+  deduplicated bigint NOT NULL,
+  quantity numeric(38,0) NOT NULL,
+  included numeric(38,0) NOT NULL,
+  charged_nanocredits numeric(38,0) NOT NULL
+);
+ALTER TABLE usage_dimensions ADD CONSTRAINT usage_dimensions_pkey PRIMARY KEY (app_id, name, day, feature_id, credit_id, value);
+ALTER TABLE usage_dimensions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_dimensions FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_dimensions FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT, UPDATE ON usage_dimensions TO purser_app;
 CREATE TABLE usage_events (
   app_id uuid NOT NULL,
   org_id uuid NOT NULL,
@@ -1348,6 +1367,18 @@ ALTER TABLE usage_totals ENABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_totals FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON usage_totals FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON usage_totals TO purser_app;
+CREATE TABLE usage_values (
+  app_id uuid NOT NULL,
+  day bigint NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  value text COLLATE "C" NOT NULL,
+  org_id uuid NOT NULL
+);
+ALTER TABLE usage_values ADD CONSTRAINT usage_values_pkey PRIMARY KEY (app_id, day, name, value);
+ALTER TABLE usage_values ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_values FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_values FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON usage_values TO purser_app;
 CREATE TABLE users (
   id uuid NOT NULL,
   email text COLLATE "C" NOT NULL,

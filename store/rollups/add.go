@@ -3,10 +3,13 @@ package rollups
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store/internal/pg"
 )
@@ -15,13 +18,9 @@ var (
 	// Reading events is most of the work, so they are read once and added up for all
 	// three tables. A deduplicated event adds no quantity.
 	sumEvents = pg.Declare("sum events", `
-		SELECT e.wallet_id, e.key_id, e.hour, p.feature_id, p.credit_id, e.events, e.deduplicated, e.quantity::text, e.included::text, e.charged::text
+		SELECT e.wallet_id, e.key_id, e.hour, p.feature_id, p.credit_id, e.events, e.deduplicated, e.quantity::text, e.included::text, e.charged::text, e.entities
 		FROM (
-			SELECT u.wallet_id, u.key_id, u.price_number, u.created_at - u.created_at % 3600000 AS hour,
-				count(*) AS events, count(u.deduplicated_from) AS deduplicated, sum(u.amount_nanocredits) AS charged,
-				coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity,
-				coalesce(sum(least(u.quantity, greatest(0, u.allowance_limit - u.allowance_used)))
-					FILTER (WHERE u.allowance_limit IS NOT NULL AND u.deduplicated_from IS NULL), 0) AS included
+			SELECT u.wallet_id, u.key_id, u.price_number, u.created_at - u.created_at % 3600000 AS hour, count(u.entity_id) AS entities, `+addedUp+`
 			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3
 			GROUP BY 1, 2, 3, 4) e
 		CROSS JOIN LATERAL (SELECT feature_id, credit_id FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p`)
@@ -45,6 +44,12 @@ var (
 		ON CONFLICT (app_id, month, wallet_id, credit_id) DO UPDATE SET
 			events = usage_months.events + excluded.events, charged_nanocredits = usage_months.charged_nanocredits + excluded.charged_nanocredits`)
 )
+
+// addedUp are the sums of events u.
+const addedUp = `count(*) AS events, count(u.deduplicated_from) AS deduplicated, sum(u.amount_nanocredits) AS charged,
+				coalesce(sum(u.quantity) FILTER (WHERE u.deduplicated_from IS NULL), 0) AS quantity,
+				coalesce(sum(least(u.quantity, greatest(0, u.allowance_limit - u.allowance_used)))
+					FILTER (WHERE u.allowance_limit IS NOT NULL AND u.deduplicated_from IS NULL), 0) AS included`
 
 // unnestedSums are the columns and the rows of columns.named.
 const unnestedSums = `e.events, e.deduplicated, e.quantity, e.included, e.charged
@@ -73,12 +78,14 @@ func (s sums) add(g group, more rollup.Sums) { s[g] = s[g].Add(more) }
 
 // addEvents adds the events with ids from one up to another.
 func addEvents(ctx context.Context, tx *pg.Tx, from, to ids.ID) error {
-	rows, err := pg.Collect(ctx, tx, sumEvents, readEvents, from, to)
+	entities := int64(0)
+	rows, err := pg.Collect(ctx, tx, sumEvents, func(row pgx.CollectableRow) (Row, error) { return readEvents(row, &entities) }, from, to)
 	if err != nil {
 		return err
 	}
-	hours, totals, months := sums{}, sums{}, sums{}
+	hours, totals, months, days := sums{}, sums{}, sums{}, map[int64]bool{}
 	for _, r := range rows {
+		days[metering.DayOf(r.Start).Start] = true
 		hours.add(group{r.WalletID, r.Start, r.FeatureID, r.CreditID}, r.Sums)
 		totals.add(group{r.KeyID, r.Start, r.FeatureID, r.CreditID}, r.Sums)
 		months.add(group{id: r.WalletID, start: rollup.MonthOf(r.Start), credit: r.CreditID}, r.Sums)
@@ -90,14 +97,19 @@ func addEvents(ctx context.Context, tx *pg.Tx, from, to ids.ID) error {
 		return err
 	}
 	c := months.columns()
-	return tx.Exec(ctx, addMonths, int64(len(months)), c.ids, c.starts, c.credits, c.events, c.charged)
+	if err := tx.Exec(ctx, addMonths, int64(len(months)), c.ids, c.starts, c.credits, c.events, c.charged); err != nil {
+		return err
+	}
+	return addDimensions(ctx, tx, from, to, slices.Sorted(maps.Keys(days)), entities > 0)
 }
 
-func readEvents(row pgx.CollectableRow) (Row, error) {
+// readEvents also counts the events that name an entity.
+func readEvents(row pgx.CollectableRow, entities *int64) (Row, error) {
 	var r sumRow
 	var wallet, key, feature ids.ID
-	var hour int64
-	err := row.Scan(&wallet, &key, &hour, &feature, &r.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
+	var hour, named int64
+	err := row.Scan(&wallet, &key, &hour, &feature, &r.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged, &named)
+	*entities += named
 	if err != nil {
 		return Row{}, err
 	}
@@ -115,12 +127,16 @@ type columns struct {
 
 func (s sums) columns() (c columns) {
 	for g, sum := range s {
-		c.ids, c.starts, c.features, c.credits = append(c.ids, g.id), append(c.starts, g.start), append(c.features, g.feature), append(c.credits, g.credit)
-		c.events, c.deduplicated = append(c.events, sum.Events), append(c.deduplicated, sum.Deduplicated)
-		c.quantities, c.included = append(c.quantities, sum.Quantity.String()), append(c.included, sum.Included.String())
-		c.charged = append(c.charged, sum.Charged.String())
+		c.add(g, sum)
 	}
 	return c
+}
+
+func (c *columns) add(g group, sum rollup.Sums) {
+	c.ids, c.starts, c.features, c.credits = append(c.ids, g.id), append(c.starts, g.start), append(c.features, g.feature), append(c.credits, g.credit)
+	c.events, c.deduplicated = append(c.events, sum.Events), append(c.deduplicated, sum.Deduplicated)
+	c.quantities, c.included = append(c.quantities, sum.Quantity.String()), append(c.included, sum.Included.String())
+	c.charged = append(c.charged, sum.Charged.String())
 }
 
 func (c columns) named() pg.Named {

@@ -22,6 +22,10 @@ type Query struct {
 	Identity   string // all when empty
 	ByFeature  bool
 	ByKey      bool // not for an identity: sums by customer have no API key
+
+	// Dimension splits by entity or property, read by DimensionUsage. Its sums are of all
+	// customers and keys.
+	Dimension rollup.Dimension
 }
 
 // Row is the usage of one group in one bucket.
@@ -31,6 +35,8 @@ type Row struct {
 	CreditID  ids.ID
 	KeyID     ids.ID
 	WalletID  ids.ID // of WalletUsage
+	Value     string // of DimensionUsage
+	ValueHash ids.ID // of DimensionUsage; its order
 	rollup.Sums
 }
 

@@ -162,16 +162,21 @@ func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, re
 		if org != p.app.app.Scope.OrgID && err == nil {
 			report(Difference{Check: ruleOrg, WalletID: k.wallet, Detail: fmt.Sprintf("usage of the hour %d names the organization %s", k.hour, org.Format(ids.Organization))})
 		}
-		var ok [3]bool // what is no sum differs from every one
-		sums.Quantity, ok[0] = metering.ParseTotal(quantity)
-		sums.Included, ok[1] = metering.ParseTotal(included)
-		if sums.Charged, ok[2] = metering.ParseTotal(charged); ok != [3]bool{true, true, true} {
-			sums.Events = -1
-		}
+		parseSums(&sums, quantity, included, charged)
 		stored[k] = sums
 		return struct{}{}, err
 	}, args...)
 	return stored, err
+}
+
+// parseSums reads stored sums. What is no sum differs from every one.
+func parseSums(sums *rollup.Sums, quantity, included, charged string) {
+	var ok [3]bool
+	sums.Quantity, ok[0] = metering.ParseTotal(quantity)
+	sums.Included, ok[1] = metering.ParseTotal(included)
+	if sums.Charged, ok[2] = metering.ParseTotal(charged); ok != [3]bool{true, true, true} {
+		sums.Events = -1
+	}
 }
 
 // compareUsage reports where sums differ, in both directions.
@@ -228,7 +233,10 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 	if finished, err := p.finished(ctx, ruleUsageTotal, err); err != nil || !finished {
 		return err
 	}
-	if !p.options.Record || p.found[ruleUsage] > 0 || p.found[ruleUsageTotal] > 0 {
+	if finished, err := p.finished(ctx, ruleDimension, p.checkDimensions(ctx)); err != nil || !finished {
+		return err
+	}
+	if !p.options.Record || p.found[ruleUsage] > 0 || p.found[ruleUsageTotal] > 0 || p.found[ruleDimension] > 0 {
 		return nil
 	}
 	return p.app.transact(ctx, func(ctx context.Context, tx appTx) error {

@@ -21,20 +21,23 @@ import (
 const maxTopCustomers = 10
 
 func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
-	in, problems := readUsageInput(req)
+	bys, err := groupings(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	in, problems := readUsageInput(req, bys)
 	list := req.Listing(req.AppPath("usage"), usageFilters...)
 	view := supportpage.UsageExplorer{
 		Path: list.Path, Export: list.File(), Problems: problems, Active: len(list.Filter) > 0, From: req.Query("from"), To: req.Query("to"), Range: in.key,
 		Show: in.show, By: in.by, Bucket: in.bucket, Zone: in.zone, Feature: in.FeatureKey, Compare: req.Query("compare"),
-		Shows: usageShows, Bys: usageBys, Buckets: usageBuckets, Zones: usageZones, Comparisons: usageComparisons,
+		Shows: usageShows, Bys: bys, Buckets: usageBuckets, Zones: usageZones, Comparisons: usageComparisons,
 	}
 	// The table lists features unless it lists keys, and a quantity has a feature's unit.
-	in.ByFeature = in.by != "key" || in.show == "quantity"
+	in.ByFeature = in.by != "key" && in.Dimension == "" || in.show == "quantity"
 	for _, r := range usageRanges {
 		tab := req.Listing(list.Path, usageFilters[3:]...)
 		view.Ranges = append(view.Ranges, component.Tab{Label: r.label, Href: tab.At("range", r.key), Current: r.key == in.key})
 	}
-	var err error
 	if view.FeatureFilter, err = featureFilter(req, "All features"); err != nil {
 		return site.Response{}, err
 	}
@@ -46,13 +49,17 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 		view.Frame = req.Frame("Usage", "usage")
 		return site.Invalid(supportpage.Usage(view)), nil
 	}
-	app := req.Site.Store.Rollups(req.Scope())
-	found, err := app.Usage(req.Context, in.Query)
+	found, cut, err := in.read(req, in.Query)
 	if fault.Is(err, fault.FeatureNotFound) {
 		found, err = rollups.Usage{}, nil
 	}
 	if err != nil {
 		return site.Response{}, err
+	}
+	if cut {
+		view.Problems = []component.Problem{{Field: "by", Message: "There are too many values in this range. Choose a shorter range, months, or one feature."}}
+		view.Frame = req.Frame("Usage", "usage")
+		return site.Invalid(supportpage.Usage(view)), nil
 	}
 	in.credit = creditOf(in.credit, credits, found)
 	for _, c := range credits {
@@ -66,6 +73,7 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 	view.Tiles = usageTiles(in, found, before)
 	view.Chart = in.chart("usage-chart", found, before)
 	view.GroupBy, view.Groups = usageGroups(req, in, found)
+	view.Partial = in.Dimension != ""
 	if view.Top, err = usageTop(req, in); err != nil {
 		return site.Response{}, err
 	}
@@ -105,7 +113,8 @@ func usageBefore(req *site.Request, in usageInput, found rollups.Usage) (rollups
 	}
 	q := in.Query
 	q.Buckets = buckets
-	return req.Site.Store.Rollups(req.Scope()).Usage(req.Context, q)
+	before, _, err := in.read(req, q)
+	return before, err
 }
 
 // usageTiles compare the range with the one before.
@@ -133,11 +142,15 @@ func usageGroups(req *site.Request, in usageInput, u rollups.Usage) (head string
 	type group struct{ id, credit ids.ID }
 	sums := map[group]rollup.Sums{}
 	var order []group
-	byKey := in.by == "key"
+	byKey, values := in.by == "key", map[ids.ID]string{}
 	for _, r := range u.Rows {
 		g := group{r.FeatureID, r.CreditID}
-		if byKey {
+		switch {
+		case byKey:
 			g.id = r.KeyID
+		case in.Dimension != "":
+			g.id = r.ValueHash
+			values[g.id] = r.Value
 		}
 		if _, known := sums[g]; !known {
 			order = append(order, g)
@@ -150,12 +163,15 @@ func usageGroups(req *site.Request, in usageInput, u rollups.Usage) (head string
 		row := supportpage.UsageGroup{
 			Events: s.Events, Credit: u.Credits[g.credit].Key, Charged: component.RoundedTotalText(s.Charged), Exact: component.TotalText(s.Charged),
 		}
-		if byKey {
+		switch {
+		case byKey:
 			row.Name = keyName(u, g.id)
 			if shown := u.Keys[g.id].Key; shown != "" {
 				row.Detail = "…" + shown
 			}
-		} else {
+		case in.Dimension != "":
+			row.Name = valueName(values[g.id])
+		default:
 			f := u.Features[g.id]
 			row.Name, row.Detail, row.Href = f.Name, f.Key, site.Listing{Path: req.AppPath("events")}.At("feature", f.Key)
 			row.Quantity, row.Unit = component.DigitsText(s.Quantity.String()), f.Unit
@@ -163,8 +179,13 @@ func usageGroups(req *site.Request, in usageInput, u rollups.Usage) (head string
 		}
 		list = append(list, row)
 	}
-	if byKey {
+	switch {
+	case byKey:
 		return "API key", list
+	case in.Dimension == rollup.Entity:
+		return "Entity", list
+	case in.Dimension != "":
+		return in.Dimension.PropertyName(), list
 	}
 	return "Feature", list
 }
@@ -184,12 +205,16 @@ func usageTop(req *site.Request, in usageInput) (list []supportpage.UsageCustome
 
 // usageExport is a row for each bucket and group.
 func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
-	in, problems := readUsageInput(req)
+	bys, err := groupings(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	in, problems := readUsageInput(req, bys)
 	if len(problems) > 0 {
 		return site.Redirect(req.Listing(req.AppPath("usage"), usageFilters...).At("", "")), nil
 	}
 	in.ByFeature = in.by == "feature"
-	found, err := req.Site.Store.Rollups(req.Scope()).Usage(req.Context, in.Query)
+	found, _, err := in.read(req, in.Query)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -205,10 +230,10 @@ func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
 		}
 		rows = append(rows, []string{
 			site.Timestamp(r.Start), site.Timestamp(in.Buckets.EndOf(r.Start)), feature, found.Keys[r.KeyID].Name, found.Credits[r.CreditID].Key,
-			strconv.FormatInt(r.Events, 10), strconv.FormatInt(r.Deduplicated, 10), quantity, included, r.Charged.Credits(), r.Charged.String(),
+			strconv.FormatInt(r.Events, 10), strconv.FormatInt(r.Deduplicated, 10), quantity, included, r.Charged.Credits(), r.Charged.String(), r.Value,
 		})
 	}
 	return site.CSVFile(exportName(req, "usage", len(found.Rows) > maxExport), []string{
-		"start", "end", "feature", "api_key", "credit", "events", "deduplicated_events", "quantity", "included_quantity", "charged_credits", "charged_nanocredits",
+		"start", "end", "feature", "api_key", "credit", "events", "deduplicated_events", "quantity", "included_quantity", "charged_credits", "charged_nanocredits", "value",
 	}, rows), nil
 }

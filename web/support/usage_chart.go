@@ -50,7 +50,18 @@ func (in usageInput) groupOf(u rollups.Usage, r rollups.Row) (id ids.ID, name st
 	case "key":
 		return r.KeyID, keyName(u, r.KeyID)
 	}
+	if in.Dimension != "" {
+		return r.ValueHash, valueName(r.Value)
+	}
 	return id, ""
+}
+
+// valueName is the name of an entity or a property's value.
+func valueName(value string) string {
+	if value == rollup.OtherValue {
+		return "All others"
+	}
+	return value
 }
 
 // keyName is the name of an API key. The sums of a deleted key stay.

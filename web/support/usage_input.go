@@ -1,6 +1,7 @@
 package support
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,13 @@ import (
 	"purser/store/rollups"
 	"purser/views/component"
 	"purser/web/site"
+)
+
+const (
+	// maxDimensions is how many entities and properties the page offers, and
+	// maxDimensionRows how many sums it reads by one of them.
+	maxDimensions    = 50
+	maxDimensionRows = 20_000
 )
 
 // usageFilters are the parameters of the usage page.
@@ -61,12 +69,30 @@ type usageInput struct {
 	currentYear        int
 }
 
-func readUsageInput(req *site.Request) (in usageInput, problems []component.Problem) {
+// groupings are what usage can be split by: entities and properties as far as there are
+// any.
+func groupings(req *site.Request) ([]component.Option, error) {
+	options := slices.Clone(usageBys)
+	dimensions, err := req.Site.Store.Rollups(req.Scope()).Dimensions(req.Context, maxDimensions)
+	for _, d := range dimensions {
+		text := "Entity"
+		if name := d.PropertyName(); name != "" {
+			text = "Property: " + name
+		}
+		options = append(options, component.Option{Value: string(d), Text: text})
+	}
+	return options, err
+}
+
+func readUsageInput(req *site.Request, bys []component.Option) (in usageInput, problems []component.Problem) {
 	in = usageInput{
-		show: chosen(req, "show", usageShows), by: chosen(req, "by", usageBys), zone: chosen(req, "zone", usageZones), bucket: chosen(req, "bucket", usageBuckets),
+		show: chosen(req, "show", usageShows), by: chosen(req, "by", bys), zone: chosen(req, "zone", usageZones), bucket: chosen(req, "bucket", usageBuckets),
 		credit: req.Query("credit"), compare: req.Query("compare") == "before",
 	}
 	in.FeatureKey, in.ByKey = req.Query("feature"), in.by == "key"
+	if !slices.ContainsFunc(usageBys, func(o component.Option) bool { return o.Value == in.by }) {
+		in.Dimension = rollup.Dimension(in.by)
+	}
 	zone, err := rollup.Zone(in.zone)
 	if err != nil { // all choices are known
 		return in, []component.Problem{{Field: "zone", Message: err.Error()}}
@@ -78,13 +104,32 @@ func readUsageInput(req *site.Request) (in usageInput, problems []component.Prob
 	}
 	unit := rollup.Unit(in.bucket)
 	if unit == "" {
-		unit = automaticUnit(in.rangeTo - in.rangeFrom)
+		if unit = automaticUnit(in.rangeTo - in.rangeFrom); in.Dimension != "" {
+			unit = rollup.ByDay
+		}
 	}
 	in.Buckets, err = rollup.NewBuckets(in.rangeFrom, in.rangeTo, unit, zone)
 	if err != nil {
 		return in, []component.Problem{{Field: "bucket", Message: messageOf(err)}}
 	}
+	if in.Dimension != "" {
+		if err := in.Buckets.ForDimension(); err != nil {
+			return in, []component.Problem{{Field: "by", Message: messageOf(err)}}
+		}
+	}
 	return in, nil
+}
+
+// read reads what the page shows. It reports whether there are more values of a dimension
+// than a page has room for.
+func (in usageInput) read(req *site.Request, q rollups.Query) (u rollups.Usage, cut bool, err error) {
+	app := req.Site.Store.Rollups(req.Scope())
+	if q.Dimension == "" {
+		u, err = app.Usage(req.Context, q)
+		return u, false, err
+	}
+	u, err = app.DimensionUsage(req.Context, q, rollups.Row{}, maxDimensionRows+1)
+	return u, len(u.Rows) > maxDimensionRows, err
 }
 
 // messageOf is the text of a refusal for people.

@@ -116,5 +116,8 @@ func (c customer) randomUsage(random *rand.Rand) usage {
 	default:
 		u.feature, u.quantity, u.amount = agent, 1, fmt.Sprint(500_000_000+random.Int64N(4_000_000_000))
 	}
+	if u.feature == chat {
+		u.properties = object{"model": []string{"small", "large", "large", "reasoning"}[u.quantity%4]}
+	}
 	return u
 }

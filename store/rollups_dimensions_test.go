@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/metering/rollup"
+	"purser/store"
+	"purser/store/rollups"
+	"purser/store/verify"
+)
+
+// trackLabelled records a plain event with a property.
+func (b *books) trackLabelled(t *testing.T, identity string, quantity int64, name, value string) {
+	t.Helper()
+	b.next++
+	d, err := b.usage.Track(store.Usage{Scope: b.scope, KeyID: b.key, Identity: identity, FeatureKey: "plain", Usage: metering.Usage{
+		TransactionID: ids.New(), EventID: fmt.Sprint("e", b.next), Quantity: quantity, Properties: metering.NewProperties(map[string]string{name: value})}})
+	noError(t, err)
+	noError(t, d.Err())
+}
+
+// byDimension lists value, events and quantity of all rows, read in pages of one.
+func (b *books) byDimension(t *testing.T, d rollup.Dimension) string {
+	t.Helper()
+	zone, err := rollup.Zone("")
+	noError(t, err)
+	q := rollups.Query{Buckets: thisYear(t, rollup.ByMonth), Dimension: d}
+	q.Buckets, err = rollup.NewBuckets(q.Buckets.From(), q.Buckets.End, rollup.ByMonth, zone)
+	noError(t, err)
+	var lines []string
+	for after := (rollups.Row{}); ; {
+		found, err := b.Rollups().DimensionUsage(t.Context(), q, after, 1)
+		noError(t, err)
+		if len(found.Rows) == 0 {
+			slices.Sort(lines)
+			return strings.Join(lines, ", ")
+		}
+		after = found.Rows[0]
+		lines = append(lines, fmt.Sprintf("%s %d/%s", after.Value, after.Events, after.Quantity))
+	}
+}
+
+func TestUsageByPropertyAndEntity(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	if got := b.byDimension(t, rollup.Entity); got != "x 20/48" { // a daily event counts once
+		t.Errorf("entities: %s", got)
+	}
+	b.trackLabelled(t, "ann", 2, "model", "large")
+	b.trackLabelled(t, "ann", 3, "model", "small")
+	b.settle(t)
+	b.trackLabelled(t, "ann", 4, "model", "large")
+	b.trackLabelled(t, "ann", 5, "project", "a:b")
+	b.settle(t)
+	if got := b.byDimension(t, rollup.Property("model")); got != "large 2/6, small 1/3" {
+		t.Errorf("models: %s", got)
+	}
+	list, err := b.Rollups().Dimensions(t.Context(), 10)
+	noError(t, err)
+	if got := fmt.Sprint(list); got != "[entity property:model property:project]" {
+		t.Errorf("dimensions: %s", got)
+	}
+
+	t.Run("a value past the limit is counted with the others", func(t *testing.T) {
+		exec(t, b.conn, `
+			INSERT INTO usage_values (app_id, day, name, value, org_id)
+			SELECT v.app_id, v.day, v.name, 'value ' || n, v.org_id FROM (SELECT * FROM usage_values WHERE name = 'property:model' AND value = 'large') v, generate_series(1, $1::int) n`,
+			rollup.MaxValues-2)
+		b.trackLabelled(t, "ann", 6, "model", "new")
+		b.trackLabelled(t, "ann", 7, "model", "newer")
+		b.trackLabelled(t, "ann", 8, "model", "small")
+		b.settle(t)
+		if got := b.byDimension(t, rollup.Property("model")); got != "large 2/6, small 2/11, ~other 2/13" {
+			t.Errorf("models: %s", got)
+		}
+	})
+
+	t.Run("verification compares them with the events", func(t *testing.T) {
+		b.finalSums(t, 48)
+		b.verify(t, verify.Options{Record: true})
+		exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1`, 72*rollup.Hour)
+		b.verify(t, verify.Options{New: true})
+		for change, repair := range map[string]string{
+			`UPDATE usage_dimensions SET quantity = quantity + 1 WHERE value = 'small'`:                          `UPDATE usage_dimensions SET quantity = quantity - 1 WHERE value = 'small'`,
+			`UPDATE usage_dimensions SET value = 'y' WHERE name = 'entity'`:                                      `UPDATE usage_dimensions SET value = 'x' WHERE name = 'entity'`,
+			`UPDATE usage_dimensions SET value = 'large, too' WHERE value = 'large'`:                             `UPDATE usage_dimensions SET value = 'large' WHERE value = 'large, too'`,
+			`UPDATE usage_values SET value = 'gone' WHERE value = 'small' AND name = 'property:model'`:           `UPDATE usage_values SET value = 'small' WHERE value = 'gone'`,
+			`UPDATE usage_dimensions SET day = 0, charged_nanocredits = charged_nanocredits WHERE value = 'a:b'`: `UPDATE usage_dimensions SET day = (SELECT max(day) FROM usage_dimensions) WHERE value = 'a:b'`,
+		} {
+			exec(t, b.conn, change)
+			found := b.broken(t, verify.Options{})
+			exec(t, b.conn, repair)
+			if !slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, "usage by entity and property") }) {
+				t.Errorf("%s: %v", change, found)
+			}
+		}
+		exec(t, b.conn, `UPDATE usage_values SET org_id = app_id`)
+		if found := b.broken(t, verify.Options{New: true}); len(found) == 0 {
+			t.Error("the wrong organization is not found")
+		}
+		exec(t, b.conn, `UPDATE usage_values SET org_id = (SELECT org_id FROM app_state)`)
+		b.verify(t, verify.Options{})
+	})
+
+	t.Run("an erasure keeps the sums", func(t *testing.T) {
+		deposited := "zoe"
+		_, _, err := b.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "zoe", CreditKey: "tokens", Amount: 1_000, IdempotencyKey: &deposited, CreatedAt: moment})
+		noError(t, err)
+		b.trackLabelled(t, "zoe", 9, "model", "large")
+		b.settle(t)
+		b.finalSums(t, 48)
+		_, _, err = b.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "zoe", Reason: "asked", IdempotencyKey: "erase"})
+		noError(t, err)
+		exec(t, b.conn, `DELETE FROM event_properties WHERE wallet_id = (SELECT id FROM wallets WHERE identity LIKE 'erased_%')`) // as its job does
+		if got := b.byDimension(t, rollup.Property("model")); got != "large 3/15, small 2/11, ~other 2/13" {
+			t.Errorf("models: %s", got)
+		}
+		b.verify(t, verify.Options{})
+	})
+}

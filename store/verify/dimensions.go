@@ -1,0 +1,227 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/metering/rollup"
+	"purser/store/internal/pg"
+	"purser/store/internal/wire"
+)
+
+const ruleDimension = "usage by entity and property is what the events add up to"
+
+// dimensionWindow is the longest window of days that is read at once.
+const dimensionWindow = 32 * 24 * rollup.Hour
+
+const labelledEvents = `u.price_number, u.created_at, u.quantity, u.allowance_limit, u.allowance_used, u.amount_nanocredits, u.deduplicated_from
+		FROM usage_events u`
+
+var (
+	verifyFirstUsage = pg.Declare("verify first usage", `
+		SELECT hour FROM usage_totals WHERE app_id = $1 ORDER BY hour LIMIT 1`)
+
+	verifyAnyProperties = pg.Declare("verify find properties", `
+		SELECT 1 FROM event_properties WHERE app_id = $1 LIMIT 1`)
+
+	// An erasure deletes properties; the sums stay.
+	verifyAnyErasure = pg.Declare("verify find erasures", `
+		SELECT 1 FROM identity_changes WHERE app_id = $1 AND kind = 'erasure' LIMIT 1`)
+
+	verifyEntityEvents = pg.Declare("verify events with an entity", `
+		SELECT u.entity_id, `+labelledEvents+`
+		WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND u.entity_id IS NOT NULL`)
+
+	verifyPropertyEvents = pg.Declare("verify events with properties", `
+		SELECT l.properties, `+labelledEvents+`
+		CROSS JOIN LATERAL (SELECT o.properties::text AS properties FROM event_properties o WHERE o.app_id = $1 AND o.wallet_id = u.wallet_id AND o.seq = u.seq LIMIT 1) l
+		WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5`)
+
+	verifyValues = pg.Declare("verify values of dimensions", `
+		SELECT day, name, value, org_id FROM usage_values WHERE app_id = $1 AND day >= $2 AND day < $3`)
+
+	verifyDimensions = pg.Declare("verify usage by dimension", `
+		SELECT d.name, d.value, d.day, d.feature_id, d.credit_id, d.org_id, d.events, d.deduplicated, d.quantity::text, d.included::text, d.charged_nanocredits::text
+		FROM usage_dimensions d
+		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3`)
+)
+
+type dimensionKey struct {
+	dimension       rollup.Dimension
+	value           string
+	day             int64
+	feature, credit ids.ID
+}
+
+// dimensionPass compares the sums of some days.
+type dimensionPass struct {
+	*verifyPass
+	properties, erased bool
+	values             rollup.Values
+	want               map[dimensionKey]rollup.Sums
+	events             int64
+}
+
+// checkDimensions compares the sums of days that are final: all of them, or those since the
+// last recorded pass.
+func (p *verifyPass) checkDimensions(ctx context.Context) error {
+	d := dimensionPass{verifyPass: p}
+	if p.usage.from == 0 && !p.options.all() || p.usage.upto == 0 {
+		return nil // nothing was compared yet: that is for a full pass
+	}
+	from, upto := metering.DayOf(p.usage.from).Start, metering.DayOf(p.usage.upto).Start
+	stored := from
+	if err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+		if p.options.all() {
+			hours, err := pg.Collect(ctx, tx, verifyFirstUsage, pgx.RowTo[int64])
+			if err != nil {
+				return err
+			}
+			from, stored = upto, 0
+			if len(hours) > 0 {
+				from = metering.DayOf(hours[0]).Start
+			}
+		}
+		if d.properties, err = exists(ctx, tx, verifyAnyProperties); err != nil {
+			return err
+		}
+		d.erased, err = exists(ctx, tx, verifyAnyErasure)
+		return err
+	}); err != nil {
+		return err
+	}
+	for length := 24 * rollup.Hour; from < upto; {
+		end := min(upto, from+length)
+		if err := p.read(ctx, func(ctx context.Context, tx appTx) error { return d.compareDays(ctx, tx, stored, from, end) }); err != nil {
+			return err
+		}
+		if from, stored = end, end; d.events < usageEvents/4 {
+			length = min(dimensionWindow, length*2)
+		} else {
+			length = 24 * rollup.Hour
+		}
+		if err := pauseFor(ctx, p.options.Pause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func exists(ctx context.Context, tx appTx, s pg.Statement) (bool, error) {
+	found, err := pg.Collect(ctx, tx, s, pgx.RowTo[int])
+	return len(found) > 0, err
+}
+
+// compareDays adds up the events of some days. Stored sums are read from an earlier day if
+// there should be none before.
+func (d *dimensionPass) compareDays(ctx context.Context, tx appTx, stored, from, upto int64) error {
+	if err := d.catalog.load(ctx, tx); err != nil {
+		return err
+	}
+	d.values, d.want, d.events = rollup.Values{}, map[dimensionKey]rollup.Sums{}, 0
+	if _, err := pg.Collect(ctx, tx, verifyValues, func(row pgx.CollectableRow) (struct{}, error) {
+		var k dimensionKey
+		var org ids.ID
+		err := row.Scan(&k.day, &k.dimension, &k.value, &org)
+		d.values.Add(k.day, k.dimension, k.value)
+		d.checkOrg(org, k.day)
+		return struct{}{}, err
+	}, stored, upto); err != nil {
+		return err
+	}
+	b := &verifyWork{pass: d.verifyPass, tx: tx}
+	args := []any{pg.IDAt(max(0, from-d.usage.offset-usageLead)), pg.IDAt(upto + usageLead), from, upto}
+	if err := b.rows(ctx, verifyEntityEvents, func(r *wire.Row) {
+		entity := r.Text()
+		d.take(r, map[rollup.Dimension]string{rollup.Entity: entity})
+	}, args...); err != nil {
+		return err
+	}
+	if d.properties {
+		if err := b.rows(ctx, verifyPropertyEvents, func(r *wire.Row) {
+			labels := map[rollup.Dimension]string{}
+			for name, value := range metering.Properties(r.Text()).Values() {
+				labels[rollup.Property(name)] = value
+			}
+			d.take(r, labels)
+		}, args...); err != nil {
+			return err
+		}
+	}
+	found, err := d.readStored(ctx, tx, stored, upto)
+	if err != nil {
+		return err
+	}
+	d.compare(found)
+	return nil
+}
+
+// take adds an event to the sums of its labels.
+func (d *dimensionPass) take(r *wire.Row, labels map[rollup.Dimension]string) {
+	price, day := d.catalog.prices[r.Int8()], metering.DayOf(r.Int8()).Start
+	e := rollup.Event{Quantity: r.Int8()}
+	limit, used := optionalInt(r), optionalInt(r)
+	e.Limited, e.Limit, e.Used = limit.set, limit.value, used.value
+	e.Amount = r.Amount()
+	original := r.ID()
+	e.Deduplicated = !original.IsZero()
+	for dimension, value := range labels {
+		if label, counted := d.values.Label(day, dimension, value); counted {
+			k := dimensionKey{dimension, label, day, price.feature, price.credit}
+			d.want[k] = d.want[k].Add(e.Sums())
+		}
+	}
+	d.events++
+}
+
+func (d *dimensionPass) checkOrg(org ids.ID, day int64) {
+	if org != d.app.app.Scope.OrgID {
+		d.report(Difference{Check: ruleOrg, Detail: fmt.Sprintf("usage by dimension of the day %d names the organization %s", day, org.Format(ids.Organization))})
+	}
+}
+
+func (d *dimensionPass) readStored(ctx context.Context, tx appTx, from, upto int64) (map[dimensionKey]rollup.Sums, error) {
+	stored := map[dimensionKey]rollup.Sums{}
+	_, err := pg.Collect(ctx, tx, verifyDimensions, func(row pgx.CollectableRow) (struct{}, error) {
+		var k dimensionKey
+		var org ids.ID
+		var sums rollup.Sums
+		var quantity, included, charged string
+		err := row.Scan(&k.dimension, &k.value, &k.day, &k.feature, &k.credit, &org, &sums.Events, &sums.Deduplicated, &quantity, &included, &charged)
+		d.checkOrg(org, k.day)
+		parseSums(&sums, quantity, included, charged)
+		stored[k] = sums
+		return struct{}{}, err
+	}, from, upto)
+	return stored, err
+}
+
+// compare reports where sums differ. After an erasure, events may have lost properties that
+// are in the sums.
+func (d *dimensionPass) compare(stored map[dimensionKey]rollup.Sums) {
+	keys := map[dimensionKey]bool{}
+	for k := range d.want {
+		keys[k] = true
+	}
+	for k := range stored {
+		keys[k] = true
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b dimensionKey) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.dimension, b.dimension), cmp.Compare(a.value, b.value), bytes.Compare(a.feature[:], b.feature[:]))
+	}) {
+		have, want := stored[k], d.want[k]
+		if have == want || d.erased && k.dimension != rollup.Entity && have.Events > want.Events {
+			continue
+		}
+		d.report(Difference{Check: ruleDimension, Detail: fmt.Sprintf("%s by %s %q on the day %d: stored are %s, the events make %s",
+			d.catalog.features[k.feature].key, k.dimension, k.value, k.day, sumsText(have), sumsText(want))})
+	}
+}
