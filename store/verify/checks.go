@@ -223,10 +223,7 @@ func (p *verifyPass) differences(ctx context.Context, check verifyCheck, args ..
 	if read == nil {
 		read = readDifference
 	}
-	err = p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-		found, err = pg.Collect(ctx, tx, check.statement, read, args...)
-		return err
-	})
+	found, err = list(ctx, p, check.statement, read, args...)
 	if finished, err = p.finished(ctx, check.holds, err); !finished {
 		return nil, false, err
 	}

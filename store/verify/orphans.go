@@ -62,11 +62,7 @@ type owner struct {
 func (p *verifyPass) checkOwners(ctx context.Context) error {
 	for _, table := range ownedTables {
 		for after, more := (ids.ID{}), true; more; {
-			var owners []owner
-			err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-				owners, err = pg.Collect(ctx, tx, table.statement, pgx.RowToStructByPos[owner], after, p.options.Page)
-				return err
-			})
+			owners, err := list(ctx, p, table.statement, pgx.RowToStructByPos[owner], after, p.options.Page)
 			if finished, err := p.finished(ctx, ruleOwner, err); err != nil {
 				return err
 			} else if !finished {

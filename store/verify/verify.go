@@ -162,18 +162,54 @@ func (p *verifyPass) read(ctx context.Context, work func(context.Context, appTx)
 // verificationSettings give a transaction time, and hold it to one processor and little
 // memory. Plans are made for the values at hand, unless the database's address says
 // otherwise: a generic plan was chosen for tables of another size.
-var verificationSettings = strings.Join([]string{
-	fmt.Sprintf("SET LOCAL statement_timeout = %d", verifyStatement.Milliseconds()),
-	"SET LOCAL idle_in_transaction_session_timeout = '1min'",
-	"SET LOCAL max_parallel_workers_per_gather = 0",
-	"SET LOCAL work_mem = '16MB'",
-	"SET LOCAL jit = off",
-	"SELECT set_config('plan_cache_mode', 'force_custom_plan', true) WHERE current_setting('plan_cache_mode') = 'auto'",
-}, "; ")
+var (
+	verificationSettings = [][2]string{
+		{"statement_timeout", fmt.Sprint(verifyStatement.Milliseconds())}, {"idle_in_transaction_session_timeout", "1min"},
+		{"max_parallel_workers_per_gather", "0"}, {"work_mem", "16MB"}, {"jit", "off"},
+	}
+	planForValues = "set_config('plan_cache_mode', CASE current_setting('plan_cache_mode') WHEN 'auto' THEN 'force_custom_plan' ELSE current_setting('plan_cache_mode') END, true)"
+
+	// prepareVerification sets all of them in one statement that is prepared.
+	prepareVerification = settingsQuery()
+	// Citus forwards the effect of SET to its shards, and not that of set_config.
+	prepareDistributed = settingsCommands()
+)
+
+func settingsQuery() string {
+	columns := []string{planForValues}
+	for _, s := range verificationSettings {
+		columns = append(columns, fmt.Sprintf("set_config('%s', '%s', true)", s[0], s[1]))
+	}
+	return "SELECT " + strings.Join(columns, ", ")
+}
+
+func settingsCommands() string {
+	commands := []string{"SELECT " + planForValues}
+	for _, s := range verificationSettings {
+		commands = append(commands, fmt.Sprintf("SET LOCAL %s = '%s'", s[0], s[1]))
+	}
+	return strings.Join(commands, "; ")
+}
+
+// list runs one query in a snapshot of its own, as read does.
+func list[T any](ctx context.Context, p *verifyPass, s pg.Statement, read pgx.RowToFunc[T], args ...any) (found []T, err error) {
+	if !p.app.app.DB.Distributed {
+		return pg.ListInSnapshot(ctx, p.app.app, prepareVerification, s, read, args...)
+	}
+	err = p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+		found, err = pg.Collect(ctx, tx, s, read, args...)
+		return err
+	})
+	return found, err
+}
 
 // setForVerification applies the settings in one round trip.
 func (tx appTx) setForVerification(ctx context.Context) error {
-	if _, err := tx.Conn.Exec(ctx, verificationSettings); err != nil {
+	settings := prepareVerification
+	if tx.Distributed {
+		settings = prepareDistributed
+	}
+	if _, err := tx.Conn.Exec(ctx, settings); err != nil {
 		return fmt.Errorf("store: settings of the verification: %w", err)
 	}
 	return nil

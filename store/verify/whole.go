@@ -148,13 +148,10 @@ var lastID = ids.ID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 
 func (p *verifyPass) checkPages(ctx context.Context, check pagedCheck) error {
 	for after := (ids.ID{}); after != lastID; {
 		upto := lastID
-		err := p.read(ctx, func(ctx context.Context, tx appTx) error {
-			ends, err := pg.Collect(ctx, tx, check.ends, pgx.RowTo[ids.ID], after, p.options.Page)
-			if len(ends) == 1 {
-				upto = ends[0]
-			}
-			return err
-		})
+		ends, err := list(ctx, p, check.ends, pgx.RowTo[ids.ID], after, p.options.Page)
+		if len(ends) == 1 {
+			upto = ends[0]
+		}
 		if finished, err := p.finished(ctx, check.holds, err); !finished {
 			return err
 		}

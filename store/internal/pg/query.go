@@ -62,6 +62,40 @@ func Collect[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[
 	return list, nil
 }
 
+// Query is a statement with its arguments, for CollectBoth.
+type Query struct {
+	Statement Statement
+	Args      []any
+}
+
+// CollectBoth runs two queries one after the other in one round trip. The second sees what
+// the first waited for.
+func CollectBoth[A, B any](ctx context.Context, tx In, first Query, readFirst pgx.RowToFunc[A], second Query, readSecond pgx.RowToFunc[B]) (a []A, b []B, err error) {
+	var batch pgx.Batch
+	for _, q := range []Query{first, second} {
+		args, err := tx.in().arguments(q.Statement, q.Args)
+		if err != nil {
+			return nil, nil, err
+		}
+		batch.Queue(q.Statement.SQL, args...)
+	}
+	results := tx.in().Conn.SendBatch(ctx, &batch)
+	failed := first
+	rows, _ := results.Query() // CollectRows returns its error
+	if a, err = pgx.CollectRows(rows, readFirst); err == nil {
+		failed = second
+		rows, _ = results.Query()
+		b, err = pgx.CollectRows(rows, readSecond)
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: %s: %w", failed.Statement.Name, err)
+	}
+	return a, b, nil
+}
+
 // Find runs a query that gives one row or none; none is the given absence.
 func Find[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[T], absence error, args ...any) (T, error) {
 	list, err := Collect(ctx, tx, s, read, args...)
@@ -103,7 +137,22 @@ func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[
 		return nil, err
 	}
 	err = retry(ctx, func() error {
-		list, err = listOnce(ctx, a, s, read, args)
+		list, err = listOnce(ctx, a, "", s, read, args)
+		return err
+	})
+	return list, err
+}
+
+// ListInSnapshot is ListAll in a transaction that sees one moment. settings is a query
+// without parameters that sets what holds in the transaction; on Citus it has no effect on
+// the shards, so there the caller uses Snapshot.
+func ListInSnapshot[T any](ctx context.Context, a App, settings string, s Statement, read pgx.RowToFunc[T], args ...any) (list []T, err error) {
+	a.begins = BeginSnapshot
+	if args, err = (&Tx{Scope: a.Scope}).arguments(s, args); err != nil {
+		return nil, err
+	}
+	err = retry(ctx, func() error {
+		list, err = listOnce(ctx, a, settings, s, read, args)
 		return err
 	})
 	return list, err
@@ -114,7 +163,8 @@ func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[
 const nameApplication = `SELECT set_config('purser.app_id', $1, true)`
 
 // listOnce is ListAll without a second try, and with the application's id in the arguments.
-func listOnce[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], args []any) (list []T, err error) {
+// settings runs before the statement, unless it is empty.
+func listOnce[T any](ctx context.Context, a App, settings string, s Statement, read pgx.RowToFunc[T], args []any) (list []T, err error) {
 	pooled, err := a.DB.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store: no connection: %w", err)
@@ -124,10 +174,14 @@ func listOnce[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc
 	var batch pgx.Batch
 	batch.Queue(a.beginCommand())
 	batch.Queue(nameApplication, a.Scope.AppID.String())
+	if settings != "" {
+		batch.Queue(settings)
+	}
+	before := batch.Len()
 	batch.Queue(s.SQL, args...)
 	batch.Queue(CommitTx.SQL)
 	results := conn.SendBatch(ctx, &batch)
-	if _, err = results.Exec(); err == nil {
+	for i := 0; i < before && err == nil; i++ {
 		_, err = results.Exec()
 	}
 	if err == nil {
