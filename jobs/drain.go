@@ -90,9 +90,15 @@ func (q *Queue) DrainLane(ctx context.Context, app ids.ID, lane Lane) error {
 // closed.
 func (q *Queue) drain(ctx context.Context, stop <-chan struct{}, t target) (drainResult, error) {
 	q.prepare(ctx, t)
-	for range maxBatches {
+	for claimed := range maxBatches {
 		if isClosed(stop) {
 			return queueHasMore, errStopped
+		}
+		if claimed > 0 { // most queues are empty then, and to ask costs less than a claim
+			due, err := q.options.Store.Queue(t.scope).HasJobsDue(ctx, q.realNow())
+			if err != nil || !due {
+				return queueEmpty, err
+			}
 		}
 		batch, err := q.claim(ctx, t, batchSize)
 		if err != nil {

@@ -91,12 +91,18 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 		if err != nil {
 			return err
 		}
-		taken, err = pg.Collect(ctx, tx, takeLease, pgx.RowTo[int64], a.app.Scope.OrgID, name, holder, now, now+length.Milliseconds())
+		var states []leaseState
+		taken, states, err = pg.CollectBoth(ctx, tx,
+			pg.Query{Statement: takeLease, Args: []any{a.app.Scope.OrgID, name, holder, now, now + length.Milliseconds()}}, pgx.RowTo[int64],
+			pg.Query{Statement: selectLeaseState}, pgx.RowToStructByPos[leaseState])
 		if err != nil || len(taken) == 0 {
 			return err
 		}
-		state, err = pg.Find(ctx, tx, selectLeaseState, pgx.RowToStructByPos[leaseState], pg.ErrNoAppState)
-		return err
+		if len(states) == 0 {
+			return pg.ErrNoAppState
+		}
+		state = states[0]
+		return nil
 	})
 	if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {
 		return Fence{}, false, nil

@@ -54,12 +54,23 @@ func (s queueState) equal(other queueState) bool {
 	return same(s.DueAt, other.DueAt) && s.Failing == other.Failing && same(s.FailingSince, other.FailingSince)
 }
 
-// errNoHint means that the application had no job yet.
+// errNoHint means that a hint disappeared in the transaction that made it.
 var errNoHint = errors.New("store: the application has no hint")
 
-// lockNextDue locks the hint and returns what it says.
-func (tx Tx) lockNextDue(ctx context.Context) (queueState, error) {
-	return pg.Find(ctx, tx, lockNextDue, pgx.RowToStructByPos[queueState], errNoHint, jobsWake)
+// readQueue locks the hint, then reads the queue. The hint is nil when the application had
+// no job yet.
+func (tx Tx) readQueue(ctx context.Context) (hint *queueState, queue queueState, err error) {
+	hints, states, err := pg.CollectBoth(ctx, tx, pg.Query{Statement: lockNextDue, Args: []any{jobsWake}}, pgx.RowToAddrOfStructByPos[queueState],
+		pg.Query{Statement: selectQueueState}, pgx.RowToStructByPos[queueState])
+	switch {
+	case err != nil:
+		return nil, queue, err
+	case len(states) == 0:
+		return nil, queue, pg.ErrNoAppState
+	case len(hints) == 0:
+		return nil, states[0], nil
+	}
+	return hints[0], states[0], nil
 }
 
 // ScheduleWake stores when the application's next job is due. It ends every transaction
@@ -67,18 +78,16 @@ func (tx Tx) lockNextDue(ctx context.Context) (queueState, error) {
 // takes part in a deadlock; the queue is read by a statement after the lock and so sees
 // what the previous holder committed.
 func (tx Tx) ScheduleWake(ctx context.Context) error {
-	stored, err := tx.lockNextDue(ctx)
-	if errors.Is(err, errNoHint) {
+	stored, queue, err := tx.readQueue(ctx)
+	if err == nil && stored == nil {
 		if _, err := tx.ExecAny(ctx, ensureNextDue, jobsWake, tx.Scope.OrgID); err != nil {
 			return err
 		}
-		stored, err = tx.lockNextDue(ctx)
+		if stored, queue, err = tx.readQueue(ctx); err == nil && stored == nil {
+			err = errNoHint
+		}
 	}
-	if err != nil {
-		return err
-	}
-	queue, err := pg.Find(ctx, tx, selectQueueState, pgx.RowToStructByPos[queueState], pg.ErrNoAppState)
-	if err != nil || queue.equal(stored) {
+	if err != nil || queue.equal(*stored) {
 		return err
 	}
 	return tx.Exec(ctx, updateNextDue, 1, jobsWake, queue.DueAt, queue.Failing, queue.FailingSince)
