@@ -56,16 +56,13 @@ func (a App) Raise(ctx context.Context, alert billing.Alert, now int64) error {
 // Alerts lists alerts, newest first: the open ones, or all including resolved ones. It
 // reports whether there are more.
 func (a App) Alerts(ctx context.Context, p pg.Page, all bool) (list []Alert, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = pg.Collect(ctx, tx, listAlerts, func(row pgx.CollectableRow) (l Alert, err error) {
-			var identity *string
-			var resolved *int64
-			err = row.Scan(&l.ID, &l.Kind, &l.ObjectID, &identity, &l.CreatedAt, &resolved)
-			l.Identity, l.ResolvedAt = pg.OrZero(identity), pg.OrZero(resolved)
-			return l, err
-		}, p.Start(), all, p.OneMore())
-		return err
-	})
+	list, err = pg.ListAll(ctx, a.app, listAlerts, func(row pgx.CollectableRow) (l Alert, err error) {
+		var identity *string
+		var resolved *int64
+		err = row.Scan(&l.ID, &l.Kind, &l.ObjectID, &identity, &l.CreatedAt, &resolved)
+		l.Identity, l.ResolvedAt = pg.OrZero(identity), pg.OrZero(resolved)
+		return l, err
+	}, p.Start(), all, p.OneMore())
 	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }

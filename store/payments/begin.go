@@ -167,7 +167,11 @@ func (a App) CustomerState(ctx context.Context, identity, planKey string) (s Cus
 // writeDecision stores the subscription, change or top-up that the request is about.
 func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision Decision, now int64, rec *OperationRecord) error {
 	if s := decision.Subscription; s != nil {
-		if err := tx.writeSubscription(ctx, w, *s); err != nil {
+		before, err := tx.subscriptionByID(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		if err := tx.writeSubscription(ctx, w, before, *s); err != nil {
 			return err
 		}
 		if err := tx.creditPayments(ctx, w, settlement{subscription: s.ID}, decision.Settled, now); err != nil {

@@ -210,7 +210,7 @@ func (tx appTx) showPendingChange(ctx context.Context, w *ledger.Wallet, subscri
 	if err != nil {
 		return err
 	}
-	return tx.writeSubscription(ctx, w, s.Awaiting(changes, now))
+	return tx.writeSubscription(ctx, w, &s, s.Awaiting(changes, now))
 }
 
 // IdentityOfChange returns the identity that requested a change.

@@ -63,7 +63,7 @@ func EndFree(ctx context.Context, in ledger.Tx, w *ledger.Wallet, now int64) err
 	if err != nil || s == nil || !s.Local() {
 		return err
 	}
-	return tx.writeSubscription(ctx, w, s.End(now))
+	return tx.writeSubscription(ctx, w, s, s.End(now))
 }
 
 // Redact removes a wallet's earlier identity from the operations at the provider.

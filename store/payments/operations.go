@@ -120,12 +120,8 @@ func readOp(row pgx.CollectableRow) (OperationRecord, error) {
 }
 
 // Operation reads an operation by its idempotency key.
-func (a App) Operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (o OperationRecord, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		o, err = tx.operation(ctx, kind, idempotencyKey)
-		return err
-	})
-	return o, err
+func (a App) Operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (OperationRecord, error) {
+	return pg.FindOne(ctx, a.app, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
 }
 
 func (tx appTx) operation(ctx context.Context, kind billing.OperationKind, idempotencyKey string) (OperationRecord, error) {
@@ -133,12 +129,8 @@ func (tx appTx) operation(ctx context.Context, kind billing.OperationKind, idemp
 }
 
 // OperationByID reads an operation.
-func (a App) OperationByID(ctx context.Context, id ids.ID) (o OperationRecord, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		o, err = tx.operationByID(ctx, id)
-		return err
-	})
-	return o, err
+func (a App) OperationByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
+	return pg.FindOne(ctx, a.app, selectOpByID, readOp, ErrUnknown, id)
 }
 
 func (tx appTx) operationByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
@@ -147,13 +139,9 @@ func (tx appTx) operationByID(ctx context.Context, id ids.ID) (OperationRecord, 
 
 // Overtaken reports whether a later operation on the identity's subscription began and
 // may have been executed.
-func (a App) Overtaken(ctx context.Context, op ids.ID) (overtaken bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		later, err := pg.Find(ctx, tx, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
-		overtaken = later > 0
-		return err
-	})
-	return overtaken, err
+func (a App) Overtaken(ctx context.Context, op ids.ID) (bool, error) {
+	later, err := pg.FindOne(ctx, a.app, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
+	return later > 0, err
 }
 
 // PutOperation stores an operation's progress before its next provider call. It resumes
@@ -252,7 +240,11 @@ func (tx appTx) writeFreeSubscription(ctx context.Context, s *billing.Subscripti
 	if len(locked) == 0 || !s.Local() {
 		return ErrUnknown
 	}
-	return tx.writeSubscription(ctx, &locked[0], *s)
+	before, err := tx.subscriptionByID(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	return tx.writeSubscription(ctx, &locked[0], before, *s)
 }
 
 // enqueueActions creates operations for the actions of a projection, each once. A void

@@ -87,7 +87,7 @@ func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, 
 		return p, err
 	}
 	p = billing.Project(known, h.Remote, h.Now)
-	if err := tx.writeProjection(ctx, w, p, bought, h.Now); err != nil {
+	if err := tx.writeProjection(ctx, w, known, p, bought, h.Now); err != nil {
 		return p, err
 	}
 	for _, c := range p.Changes { // a dropped purchase no longer replaces a subscription
@@ -151,21 +151,25 @@ func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, fresh ids.ID,
 			return k, nil, err
 		}
 	}
-	conflicting, err := tx.liveSubscription(ctx, w.Identity)
-	if conflicting != nil && conflicting.ID != k.Subscription.ID {
-		k.Conflicting = conflicting
+	if stored != nil && stored.Live() {
+		return k, bought, nil // a wallet has one live subscription
 	}
+	k.Conflicting, err = tx.liveSubscription(ctx, w.Identity)
 	return k, bought, err
 }
 
 // writeProjection stores everything that follows from the provider's state.
-func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, p billing.Projection, bought *billing.Change, now int64) error {
+func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, known billing.Current, p billing.Projection, bought *billing.Change, now int64) error {
 	if p.Replaced != nil {
-		if err := tx.writeSubscription(ctx, w, *p.Replaced); err != nil {
+		if err := tx.writeSubscription(ctx, w, known.Conflicting, *p.Replaced); err != nil {
 			return err
 		}
 	}
-	if err := tx.writeSubscription(ctx, w, p.Subscription); err != nil {
+	before := &known.Subscription
+	if bought != nil {
+		before = nil
+	}
+	if err := tx.writeSubscription(ctx, w, before, p.Subscription); err != nil {
 		return err
 	}
 	if err := tx.writeChanges(ctx, withBought(p.Changes, bought)); err != nil {

@@ -1,8 +1,10 @@
 package payments
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -99,6 +101,11 @@ func (tx appTx) liveSubscription(ctx context.Context, identity string) (*billing
 	return optionalRow(pg.Find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity))
 }
 
+// subscriptionByID is the stored subscription, or nil.
+func (tx appTx) subscriptionByID(ctx context.Context, id ids.ID) (*billing.Subscription, error) {
+	return optionalRow(pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, id))
+}
+
 // optionalRow turns ErrUnknown into nil.
 func optionalRow[T any](value T, err error) (*T, error) {
 	if errors.Is(err, ErrUnknown) {
@@ -114,30 +121,30 @@ func optionalRow[T any](value T, err error) (*T, error) {
 // engine's columns, the references to its features and the renewal of a free one. It
 // increments the wallet's version, so that every node decides the next request by it.
 //
+// before is what is stored of it, read under the same lock; nil for nothing. When nothing
+// differs, nothing is written.
+//
 // A replaced subscription has to be written first: a wallet has one live subscription.
-func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billing.Subscription) error {
-	lists, sale, err := ledger.EncodeSale(s.Terms)
+func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, before *billing.Subscription, s billing.Subscription) error {
+	row, err := encodeSubscription(s)
 	if err != nil {
 		return err
 	}
-	scheduled, err := encodeScheduled(s.Scheduled)
-	if err != nil {
-		return err
-	}
-	pending, err := encodePending(s.Pending)
-	if err != nil {
-		return err
-	}
-	before, err := optionalRow(pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, s.ID))
-	if err != nil {
-		return err
+	if before != nil {
+		stored, err := encodeSubscription(*before)
+		if err != nil {
+			return err
+		}
+		if row.equal(stored) {
+			return tx.scheduleRenewal(ctx, s)
+		}
 	}
 	if err := tx.Exec(ctx, putSubscription, 1, pg.Named{
 		"id": s.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID, "status": s.Status, "period_start": s.Period.Start,
-		"period_end": s.Period.End, "terms": lists, "connection_id": pg.OrNull(s.ConnectionID),
+		"period_end": s.Period.End, "terms": row.lists, "connection_id": pg.OrNull(s.ConnectionID),
 		"provider_id": pg.OrNull(s.ProviderID), "begun": s.Begun, "extra": s.Duplicate, "anchor": s.Anchor,
-		"plan_id": pg.OrNull(s.Terms.PlanID), "sale": sale, "cancel_at_period_end": s.CancelAtPeriodEnd, "scheduled": scheduled,
-		"pending": pending, "created_at": s.CreatedAt, "ended_at": pg.OrNull(s.EndedAt),
+		"plan_id": pg.OrNull(s.Terms.PlanID), "sale": row.sale, "cancel_at_period_end": s.CancelAtPeriodEnd, "scheduled": row.scheduled,
+		"pending": row.pending, "created_at": s.CreatedAt, "ended_at": pg.OrNull(s.EndedAt),
 	}); err != nil {
 		return err
 	}
@@ -151,6 +158,33 @@ func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, s billi
 		return err
 	}
 	return tx.Refer(ctx, s.ID, promisedTerms(s)...)
+}
+
+// subscriptionRow is a subscription as its columns hold it.
+type subscriptionRow struct {
+	billing.Subscription // without terms, which are in the columns below
+
+	planID                          ids.ID
+	lists, sale, scheduled, pending []byte
+}
+
+func encodeSubscription(s billing.Subscription) (row subscriptionRow, err error) {
+	row = subscriptionRow{Subscription: s, planID: s.Terms.PlanID}
+	row.Terms, row.Scheduled, row.Pending = billing.Terms{}, nil, nil
+	if row.lists, row.sale, err = ledger.EncodeSale(s.Terms); err != nil {
+		return row, err
+	}
+	if row.scheduled, err = encodeScheduled(s.Scheduled); err != nil {
+		return row, err
+	}
+	row.pending, err = encodePending(s.Pending)
+	return row, err
+}
+
+func (r subscriptionRow) equal(other subscriptionRow) bool {
+	return reflect.DeepEqual(r.Subscription, other.Subscription) && r.planID == other.planID &&
+		bytes.Equal(r.lists, other.lists) && bytes.Equal(r.sale, other.sale) &&
+		bytes.Equal(r.scheduled, other.scheduled) && bytes.Equal(r.pending, other.pending)
 }
 
 // promisedTerms are the current, scheduled and pending terms of a subscription. They
@@ -207,9 +241,10 @@ func (a App) RenewFree(ctx context.Context, f queue.Fence, subscription ids.ID, 
 		if err != nil {
 			return err
 		}
+		before := s
 		var settled []billing.Payment
 		s, settled = billing.RenewFree(s, plainPayments(known), now)
-		if err := tx.writeSubscription(ctx, w, s); err != nil {
+		if err := tx.writeSubscription(ctx, w, &before, s); err != nil {
 			return err
 		}
 		if err := tx.creditPayments(ctx, w, settlement{subscription: s.ID}, settled, now); err != nil {

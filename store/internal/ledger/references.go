@@ -42,5 +42,8 @@ func (tx Tx) Refer(ctx context.Context, holder ids.ID, terms ...metering.Terms) 
 	if _, err := tx.ExecAny(ctx, deleteReferences, holder); err != nil {
 		return err
 	}
+	if len(named) == 0 {
+		return nil
+	}
 	return tx.Exec(ctx, insertReferences, int64(len(named)), holder, named, inMultiplier)
 }
