@@ -441,7 +441,7 @@ func (h *modelHistory) judgeJobs(visible map[string]bool) {
 // judgeBooks holds what was booked to what was paid, and the wallet to both.
 func (h *modelHistory) judgeBooks(w *modelProvider, c *modelCustomer, visible map[string]bool) {
 	h.Helper()
-	booked := storetest.Payments(h, h.url, h.scope, c.name)
+	booked := storetest.Payments(h, h.admin, h.scope, c.name)
 	wallet := h.wallet(c.name)
 	want := map[string]*big.Int{}
 	for credit, moved := range c.moved {
