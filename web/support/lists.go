@@ -94,11 +94,12 @@ func (s *Pages) deposits(req *site.Request) (site.Response, error) {
 	q, problems := depositQuery(req)
 	q.Page = p
 	list := req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to", "sort")
+	keepOrder(list, sortOldest)
 	view := supportpage.DepositList{
 		Frame: req.Frame("Deposits", "deposits"), Path: list.Path, Export: list.File(),
 		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
 		From: req.Query("from"), To: req.Query("to"), Active: len(list.Without("sort")) > 0, Problems: problems,
-		Presets: presets(list, req.Now()), Sort: req.Query("sort"), ByAge: byAge(list),
+		Presets: presets(list, req.Now()), Sort: list.Filter.Get("sort"), ByAge: byAge(list),
 	}
 	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
 	if err != nil {
@@ -159,9 +160,10 @@ func (s *Pages) subscriptions(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	list := req.Listing(req.AppPath("subscriptions"), "status", "sort")
+	keepOrder(list, sortOldest)
 	view := supportpage.SubscriptionList{
 		Frame: req.Frame("Subscriptions", "subscriptions"), Path: list.Path, Export: list.File(), Status: req.Query("status"), Statuses: subscriptionStatuses,
-		Sort: req.Query("sort"), ByAge: byAge(list),
+		Sort: list.Filter.Get("sort"), ByAge: byAge(list),
 	}
 	for _, row := range found {
 		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, row, true))

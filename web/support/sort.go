@@ -1,6 +1,7 @@
 package support
 
 import (
+	"slices"
 	"time"
 
 	"purser/views/component"
@@ -9,6 +10,14 @@ import (
 
 // sortOldest is the value of the parameter sort for lists in the order of creation.
 const sortOldest = "oldest"
+
+// keepOrder drops an order that a list doesn't have, so that its links are those of the
+// order it is shown in.
+func keepOrder(l site.Listing, orders ...string) {
+	if !slices.Contains(orders, l.Filter.Get("sort")) {
+		l.Filter.Del("sort")
+	}
+}
 
 // byAge is the order of a column of times: newest first, or oldest first.
 func byAge(l site.Listing) component.Sort {

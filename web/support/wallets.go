@@ -36,7 +36,7 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 	if req.May(tenancy.WalletsWrite) {
 		view.New = req.AppPath("wallets", "new")
 	}
-	sortWallets(req, list, &q, &view)
+	sortWallets(list, &q, &view)
 	var found []reports.WalletFound
 	if view.Query != "" {
 		var next *reports.WalletSearch
@@ -63,14 +63,13 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 
 // sortWallets reads the order of all wallets, and adds links to the others. A search or a
 // filter has one order.
-func sortWallets(req *site.Request, list site.Listing, q *reports.WalletQuery, view *supportpage.WalletList) {
+func sortWallets(list site.Listing, q *reports.WalletQuery, view *supportpage.WalletList) {
 	if view.Query != "" || q.Filter != reports.AllWallets {
+		keepOrder(list)
 		return
 	}
-	switch order := reports.WalletOrder(req.Query("sort")); order {
-	case reports.OldestWallets, reports.ByIdentity:
-		q.Order = order
-	}
+	keepOrder(list, string(reports.OldestWallets), string(reports.ByIdentity))
+	q.Order = reports.WalletOrder(list.Filter.Get("sort"))
 	view.ByAge = byAge(list)
 	view.ByIdentity = component.Sort{Href: site.Listing{Path: list.Path, Filter: list.Without("sort")}.At("sort", string(reports.ByIdentity))}
 	if q.Order == reports.ByIdentity {
