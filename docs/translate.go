@@ -136,6 +136,9 @@ func resultNames(calls []apiCall) []string {
 		if at := strings.LastIndexByte(name, '-'); at >= 0 { // subscription-checkout
 			name = name[at+1:]
 		}
+		if reserved[name] {
+			name = "wallet" + strings.ToUpper(name[:1]) + name[1:]
+		}
 		seen[name]++
 		if seen[name] > 1 {
 			name += fmt.Sprint(seen[name])
@@ -144,6 +147,9 @@ func resultNames(calls []apiCall) []string {
 	}
 	return names
 }
+
+// reserved are words of the languages that a path can end with.
+var reserved = map[string]bool{"export": true, "import": true}
 
 // literals is how a language writes values.
 type literals struct {

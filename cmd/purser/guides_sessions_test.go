@@ -116,6 +116,57 @@ func newPython(t *testing.T, environ []string) *session {
 	return startSession(t, environ, folder, "python3", "driver.py")
 }
 
+// typescriptDriver runs each block as a module beside the client. A declined request prints
+// the answer, as curl does.
+const typescriptDriver = `
+import { writeFileSync } from "node:fs";
+import * as purser from "./purser.mts";
+
+console.log = (...values: unknown[]) => {
+  process.stdout.write(values.map((v) => (typeof v === "object" ? JSON.stringify(v) : String(v))).join(" ") + "\n");
+};
+
+let block = "";
+let number = 0;
+process.stdin.setEncoding("utf8");
+for await (const text of process.stdin) {
+  for (const character of text) {
+    if (character !== "\x1e") {
+      block += character;
+      continue;
+    }
+    const file = "./block-" + number++ + ".mts";
+    writeFileSync(file, 'import * as purser from "./purser.mts";\n' + block);
+    block = "";
+    try {
+      await import(file);
+    } catch (declined) {
+      if (!(declined instanceof purser.PurserError)) throw declined;
+      console.log(declined.answer);
+    }
+    process.stdout.write("\x1e");
+  }
+}
+`
+
+func newTypeScript(t *testing.T, environ []string) *session {
+	t.Helper()
+	folder := t.TempDir()
+	writeClient(t, "typescript", folder, "purser.mts")
+	writeFile(t, filepath.Join(folder, "driver.mts"), typescriptDriver)
+	return startSession(t, environ, folder, "node", "--import", tsx(t), "driver.mts")
+}
+
+// tsx is what node runs TypeScript with. Only make sdks installs it.
+func tsx(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../docs/node/node_modules/tsx/dist/loader.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func writeClient(t *testing.T, language, folder, name string) {
 	t.Helper()
 	client, err := docs.FindLanguage(language).Client()

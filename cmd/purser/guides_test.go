@@ -21,7 +21,8 @@ import (
 const aloneMark = docs.CheckedMark + " alone"
 
 // TestGuidesAreTrue runs the guides as readers would, once in each language: their code one
-// block after the other, with the outputs held against the blocks that follow.
+// block after the other, with the outputs held against the blocks that follow. TypeScript
+// is run by TestTypeScriptGuidesAreTrue.
 func TestGuidesAreTrue(t *testing.T) {
 	t.Parallel()
 	base, environ := startServer(t)
@@ -127,6 +128,8 @@ func newReader(t *testing.T, guides []docs.Guide, language docs.Language, progra
 	switch language.Key {
 	case "python":
 		r.program = newPython(t, environ)
+	case "typescript":
+		r.program = newTypeScript(t, environ)
 	case "go":
 		r.blocks = goBlocks(guides)
 		r.program = startSession(t, environ, t.TempDir(), program)
@@ -137,7 +140,7 @@ func newReader(t *testing.T, guides []docs.Guide, language docs.Language, progra
 func (r *reader) run(t *testing.T, variant docs.Variant) string {
 	t.Helper()
 	switch variant.Language.Key {
-	case "python":
+	case "python", "typescript":
 		return r.program.run(t, variant.Text+string(blockEnd))
 	case "go":
 		return r.program.run(t, fmt.Sprintln(slices.Index(r.blocks, variant.Text)))

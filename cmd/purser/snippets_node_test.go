@@ -9,9 +9,6 @@ import (
 	"purser/docs"
 )
 
-// TypeScript is run by tsx, which `make sdks` installs.
-const nodeFolder = "../../docs/node"
-
 func TestTypeScriptTracksUsage(t *testing.T) {
 	t.Parallel()
 	base, environ := startServer(t)
@@ -28,11 +25,8 @@ func TestTypeScriptReceivesWebhooks(t *testing.T) {
 	receives(t, "", "node", "--import", tsx(t), source)
 }
 
-func tsx(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs(nodeFolder + "/node_modules/tsx/dist/loader.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+func TestTypeScriptGuidesAreTrue(t *testing.T) {
+	t.Parallel()
+	base, environ := startServer(t)
+	followGuides(t, checkedGuides(t), docs.FindLanguage("typescript"), base, environ)
 }
