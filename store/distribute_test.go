@@ -7,9 +7,13 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
 	"purser/store"
 	"purser/store/embedded"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // imitation stands in for the part of Citus that the distribution calls: its catalog
@@ -42,6 +46,25 @@ var imitation = []string{
 			SELECT max(colocationid) + 1 INTO place FROM pg_dist_partition;
 		END IF;
 		INSERT INTO pg_dist_partition (logicalrelid, partmethod, colocationid, repmodel) VALUES (table_name, 'h', place, 's');
+	END $$`,
+	`CREATE SCHEMA imitated`,
+	`GRANT USAGE ON SCHEMA imitated TO PUBLIC`,
+	`ALTER DATABASE postgres SET search_path = public, imitated`,
+	`CREATE VIEW imitated.pg_dist_shard AS SELECT logicalrelid, logicalrelid::oid::bigint AS shardid, '0' AS shardminvalue FROM pg_dist_partition`,
+	`CREATE VIEW imitated.pg_dist_shard_placement AS SELECT shardid, 'localhost' AS nodename, 5432::bigint AS nodeport FROM imitated.pg_dist_shard`,
+	`GRANT SELECT ON imitated.pg_dist_shard, imitated.pg_dist_shard_placement TO PUBLIC`,
+	`CREATE FUNCTION shard_name(object_name regclass, shard_id bigint) RETURNS text LANGUAGE sql AS 'SELECT object_name::text'`,
+	`CREATE FUNCTION master_run_on_worker(worker_name text[], port integer[], command text[], parallel boolean,
+		OUT node_name text, OUT node_port integer, OUT success boolean, OUT result text) RETURNS SETOF record
+	LANGUAGE plpgsql AS $$
+	DECLARE
+		one text;
+	BEGIN
+		FOREACH one IN ARRAY command LOOP
+			EXECUTE one INTO result;
+			success := true;
+			RETURN NEXT;
+		END LOOP;
 	END $$`,
 }
 
@@ -155,6 +178,10 @@ func TestDistribute(t *testing.T) {
 		}
 	})
 
+	t.Run("asks the shards for rows of applications that do not exist", func(t *testing.T) {
+		findsStrayApplications(t, openStore(t, url), owner)
+	})
+
 	t.Run("names the application to the shards in reads of one statement", func(t *testing.T) {
 		db := openStore(t, url)
 		home := newTenant(t, db)
@@ -189,4 +216,26 @@ func TestDistribute(t *testing.T) {
 			t.Errorf("it says %v", err)
 		}
 	})
+}
+
+// findsStrayApplications puts a row into a table that refers to no other.
+func findsStrayApplications(t *testing.T, db *store.Store, owner *pgx.Conn) {
+	t.Helper()
+	strays := func() []verify.StrayApplication {
+		list, checked, err := db.Installation().StrayApplications(t.Context())
+		noError(t, err)
+		if !checked {
+			t.Error("nothing was checked")
+		}
+		return list
+	}
+	if found := strays(); len(found) > 0 {
+		t.Errorf("it finds %v", found)
+	}
+	stray := ids.New()
+	exec(t, owner, `INSERT INTO feeds (app_id, org_id) VALUES ($1, $1)`, stray)
+	if found := strays(); !slices.Equal(found, []verify.StrayApplication{{AppID: stray, Table: "feeds"}}) {
+		t.Errorf("it finds %v", found)
+	}
+	exec(t, owner, `DELETE FROM feeds WHERE app_id = $1`, stray)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -45,23 +47,18 @@ func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplic
 	if err != nil {
 		return nil, false, fmt.Errorf("store: tables of tenants: %w", err)
 	}
-	for _, table := range tables {
-		name := pgx.Identifier{table}.Sanitize()
-		// From one application to the next along the key, whatever they hold.
-		rows, err := tx.Query(ctx, `
-			WITH RECURSIVE named AS (
-				(SELECT app_id FROM `+name+` ORDER BY app_id LIMIT 1)
-				UNION ALL
-				SELECT (SELECT t.app_id FROM `+name+` t WHERE t.app_id > n.app_id ORDER BY t.app_id LIMIT 1)
-				FROM named n WHERE n.app_id IS NOT NULL
-			)
-			SELECT n.app_id, $1::text FROM named n
-			WHERE n.app_id IS NOT NULL AND NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)
-			LIMIT $2`, table, maxDifferences)
-		var found []StrayApplication
-		if err == nil {
-			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
+	search := func(table string) ([]StrayApplication, error) { return straysIn(ctx, tx, table) }
+	if i.db.Distributed {
+		tables = append(slices.DeleteFunc(tables, func(table string) bool { return !pg.IsControl(table) }), onShards)
+		search = func(table string) ([]StrayApplication, error) {
+			if table == onShards {
+				return straysOnShards(ctx, tx)
+			}
+			return straysIn(ctx, tx, table)
 		}
+	}
+	for _, table := range tables {
+		found, err := search(table)
 		if pg.SQLState(err) == pg.InsufficientPrivilege {
 			return nil, false, nil
 		}
@@ -71,4 +68,79 @@ func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplic
 		list = append(list, found...)
 	}
 	return list, true, nil
+}
+
+// namedIn goes from one application to the next along the key, whatever they hold.
+func namedIn(table string) string {
+	return `
+		WITH RECURSIVE named AS (
+			(SELECT app_id FROM ` + table + ` ORDER BY app_id LIMIT 1)
+			UNION ALL
+			SELECT (SELECT t.app_id FROM ` + table + ` t WHERE t.app_id > n.app_id ORDER BY t.app_id LIMIT 1)
+			FROM named n WHERE n.app_id IS NOT NULL
+		)`
+}
+
+func straysIn(ctx context.Context, tx pgx.Tx, table string) ([]StrayApplication, error) {
+	rows, err := tx.Query(ctx, namedIn(pgx.Identifier{table}.Sanitize())+`
+		SELECT n.app_id, $1::text FROM named n
+		WHERE n.app_id IS NOT NULL AND NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)
+		LIMIT $2`, table, maxDifferences)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
+}
+
+// onShards stands for every distributed table.
+const onShards = "*"
+
+// askShards has each shard group asked once, about all of its tables: a recursive query
+// runs on one shard. $1 is the query of a shard, with its name and that of its table.
+const askShards = `
+	WITH asked AS (
+		SELECT p.nodename::text AS host, p.nodeport::int AS port, string_agg(format($1, shard_name(s.logicalrelid, s.shardid), s.logicalrelid), ' UNION ALL ') AS parts
+		FROM pg_dist_shard s JOIN pg_dist_shard_placement p USING (shardid)
+		GROUP BY p.nodename, p.nodeport, s.shardminvalue
+	), command AS (
+		SELECT array_agg(host) AS hosts, array_agg(port) AS ports, array_agg('SELECT string_agg(name, '' '') FROM (' || parts || ') AS shard (name)') AS texts
+		FROM asked
+	)
+	SELECT r.success, coalesce(r.result, '') FROM command c CROSS JOIN LATERAL master_run_on_worker(c.hosts, c.ports, c.texts, true) r`
+
+// straysOnShards compares the applications that shards name with those of the coordinator.
+func straysOnShards(ctx context.Context, tx pgx.Tx) ([]StrayApplication, error) {
+	// Shards are asked on sessions without the settings of this one, so these are tried first.
+	if _, err := tx.Exec(ctx, `SELECT app_id FROM `+pg.AnchorTable+` LIMIT 1`); err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, askShards, `(`+namedIn("%1$s")+` SELECT '%2$s:' || app_id FROM named WHERE app_id IS NOT NULL)`)
+	if err != nil {
+		return nil, err
+	}
+	var tables, apps []string
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
+		var success bool
+		var result string
+		err := row.Scan(&success, &result)
+		if err == nil && !success {
+			err = fmt.Errorf("a shard: %s", result)
+		}
+		for name := range strings.FieldsSeq(result) {
+			table, app, _ := strings.Cut(name, ":")
+			tables, apps = append(tables, table), append(apps, app)
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err = tx.Query(ctx, `
+		SELECT n.app_id, n.table_name FROM unnest($1::text[]::uuid[], $2::text[]) AS n (app_id, table_name)
+		WHERE NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)
+		LIMIT $3`, apps, tables, maxDifferences)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 }

@@ -21,6 +21,9 @@ const (
 // asked before it is known which one a request, or work, is for.
 var controlTables = []string{"connection_directory", "key_directory", "work_hints"}
 
+// IsControl reports a control table, which stays on the coordinator.
+func IsControl(table string) bool { return slices.Contains(controlTables, table) }
+
 // Distribute spreads the tables of applications over the nodes of a Citus cluster
 // by app_id, once the schema is up to date. It may be repeated: what is
 // distributed stays, and a table that came since then joins the others. The role
