@@ -82,7 +82,8 @@ var keyRules = []string{
 	WHERE a.attidentity <> '' OR a.attgenerated <> '' OR pg_get_expr(d.adbin, d.adrelid) LIKE '%(%'`,
 
 	`SELECT relname || ' is a view, which reads with the rights of its owner'
-	FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')`,
+	FROM pg_class v WHERE relnamespace = 'public'::regnamespace AND relkind IN ('v', 'm')
+		AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = v.oid AND d.deptype = 'e')`,
 
 	`SELECT p.oid::regprocedure || ' runs with the rights of its owner'
 	FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef`,

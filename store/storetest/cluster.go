@@ -20,9 +20,23 @@ const presenceLock = "tests.lock"
 // cluster is the Postgres that test processes share.
 type cluster struct {
 	dir      string
-	server   *embedded.Server
-	presence *flock.Lock // never given back: it ends with the process
+	server   *embedded.Server // nil on Citus
+	presence *flock.Lock      // never given back: it ends with the process
+	nodes    []node           // the servers that have each database: on Citus several
+	// enlist and distribute prepare the template on Citus, before and after its migration.
+	enlist, distribute func(ctx context.Context, name string) error
 }
+
+// node is a server: the address of each of its databases.
+type node func(database string) (url string)
+
+// url is the address of a database for tests.
+func (c *cluster) url(name string) string { return c.nodes[0](name) }
+
+// joinCluster is replaced with the build tag citus.
+var joinCluster = func(ctx context.Context) (*cluster, error) { return join(ctx, sharedFolder(), linger) }
+
+func unprepared(context.Context, string) error { return nil }
 
 // sharedFolder is where all test processes of this user meet.
 func sharedFolder() string {
@@ -43,7 +57,7 @@ func join(ctx context.Context, dir string, linger time.Duration) (*cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("storetest: %w", err)
 	}
-	c := &cluster{dir: dir, server: server, presence: presence}
+	c := &cluster{dir: dir, server: server, presence: presence, nodes: []node{server.URL}, enlist: unprepared, distribute: unprepared}
 	if err := c.dropAbandoned(ctx); err != nil {
 		return nil, fmt.Errorf("storetest: %w", err)
 	}

@@ -47,11 +47,7 @@ func (c *cluster) createMigrated(ctx context.Context) (string, error) {
 
 func (c *cluster) create(ctx context.Context, template string) (string, error) {
 	name := fmt.Sprintf(databaseName, os.Getpid(), processStart, databases.Add(1))
-	err := c.admin(ctx, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template)
-		return err
-	})
-	if err != nil {
+	if err := c.everywhere(ctx, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
 		return "", fmt.Errorf("storetest: making a database: %w", err)
 	}
 	return name, nil
@@ -59,11 +55,7 @@ func (c *cluster) create(ctx context.Context, template string) (string, error) {
 
 // drop also ends the sessions that a test has left open.
 func (c *cluster) drop(ctx context.Context, name string) error {
-	err := c.admin(ctx, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
-		return err
-	})
-	if err != nil {
+	if err := c.everywhere(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
 		return fmt.Errorf("storetest: removing a database: %w", err)
 	}
 	return nil
@@ -119,27 +111,23 @@ func (c *cluster) template(ctx context.Context) (string, error) {
 			return err
 		}
 		draft := "draft_" + sum
-		for _, statement := range []string{
+		err = c.everywhere(ctx,
 			// The cluster may lie in memory.
 			"ALTER SYSTEM SET max_wal_size = '512MB'", "ALTER SYSTEM SET min_wal_size = '128MB'", "SELECT pg_reload_conf()",
-			"DROP DATABASE IF EXISTS " + draft + " WITH (FORCE)", "CREATE DATABASE " + draft,
-		} {
-			if _, err := conn.Exec(ctx, statement); err != nil {
-				return err
-			}
-		}
-		if err := store.Migrate(ctx, c.server.URL(draft)); err != nil {
+			"DROP DATABASE IF EXISTS "+draft+" WITH (FORCE)", "CREATE DATABASE "+draft)
+		if err != nil {
 			return err
 		}
-		for _, statement := range []string{
-			"ALTER DATABASE " + draft + " ALLOW_CONNECTIONS false",
-			"ALTER DATABASE " + draft + " RENAME TO " + name,
-		} {
-			if _, err := conn.Exec(ctx, statement); err != nil {
-				return err
-			}
+		if err := c.enlist(ctx, draft); err != nil {
+			return err
 		}
-		return nil
+		if err := store.Migrate(ctx, c.url(draft)); err != nil {
+			return err
+		}
+		if err := c.distribute(ctx, draft); err != nil {
+			return err
+		}
+		return c.everywhere(ctx, "ALTER DATABASE "+draft+" ALLOW_CONNECTIONS false", "ALTER DATABASE "+draft+" RENAME TO "+name)
 	})
 }
 
@@ -159,7 +147,29 @@ func migrationsSum() (string, error) {
 
 // admin runs statements on a connection that belongs to no test.
 func (c *cluster) admin(ctx context.Context, work func(*pgx.Conn) error) error {
-	conn, err := pgx.Connect(ctx, c.server.URL("postgres"))
+	return c.nodes[0].admin(ctx, work)
+}
+
+// everywhere runs statements on each node, the one that tests use first.
+func (c *cluster) everywhere(ctx context.Context, statements ...string) error {
+	for _, n := range c.nodes {
+		err := n.admin(ctx, func(conn *pgx.Conn) error {
+			for _, sql := range statements {
+				if _, err := conn.Exec(ctx, sql); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n node) admin(ctx context.Context, work func(*pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, n("postgres"))
 	if err != nil {
 		return err
 	}

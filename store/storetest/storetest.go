@@ -78,7 +78,7 @@ func DataDir(tb testing.TB) string {
 var processCluster = sync.OnceValues(func() (*cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return join(ctx, sharedFolder(), linger)
+	return joinCluster(ctx)
 })
 
 var processURL = sync.OnceValues(func() (string, error) {
@@ -89,8 +89,8 @@ var processURL = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	name, err := c.createMigrated(ctx)
-	sharedURL.Store(c.server.URL(name))
-	return c.server.URL(name), err
+	sharedURL.Store(c.url(name))
+	return c.url(name), err
 })
 
 var processStore = sync.OnceValues(func() (*store.Store, error) {
@@ -123,5 +123,5 @@ func own(tb testing.TB, create func(*cluster, context.Context) (string, error)) 
 			tb.Error(err)
 		}
 	})
-	return c.server.URL(name)
+	return c.url(name)
 }
