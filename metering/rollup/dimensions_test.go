@@ -18,6 +18,9 @@ func TestValuesOfADayAreBounded(t *testing.T) {
 		for n := range rollup.MaxValues - 3 {
 			values.Add(0, rollup.Property("full"), fmt.Sprint(n))
 		}
+		for n := range rollup.MaxProperties - 3 { // and one more is full
+			values.Add(0, rollup.Property(fmt.Sprint("p", n)), "x")
+		}
 		labels := map[string]string{}
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			d := rapid.SampledFrom([]rollup.Dimension{rollup.Entity, rollup.Property("full"), rollup.Property(fmt.Sprint(rapid.IntRange(1, 25).Draw(t, "name")))}).Draw(t, "dimension")
