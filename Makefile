@@ -17,12 +17,17 @@ BUILT := $(shell TZ=UTC0 git show -s --format=%cd --date=format-local:%Y-%m-%dT%
 STAMP = -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.built=$(BUILT)
 
 # The race detector needs a C compiler and the C library's headers. Without them the
-# tests still run.
+# tests still run. A make inside of make is told, since it sees no compiler any more.
 compiles := $(shell printf '\043include <stdlib.h>\nint main(void) { return 0; }\n' | $$($(GO) env CC) -x c -o /dev/null - >/dev/null 2>&1 && echo yes)
-ifneq ($(compiles),yes)
-export CGO_ENABLED := 0
-endif
+ifeq ($(origin RACE),undefined)
 RACE := $(if $(filter yes,$(compiles)),$(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && echo -race))
+endif
+export RACE
+
+# All else is built without cgo, as releases are: tests that build the program then find
+# its packages in the cache of the tests, and need no build of their own.
+export CGO_ENABLED := 0
+raced := CGO_ENABLED=1
 
 # A checkout that belongs to another user would stop the build at git's guard. Without
 # what only a debugger reads, everything is built in seven eighths of the time; it is
@@ -119,7 +124,7 @@ SHORT_LIVED := 400
 compile:
 	@echo "Building the tests…"
 	@GOGC=$(SHORT_LIVED) $(GO) list -export -deps -test -f '' ./... >/dev/null
-	@[ -z "$(RACE)" ] || GOGC=$(SHORT_LIVED) $(GO) list $(RACE) -export -deps -test -f '' $(RACED) >/dev/null
+	@[ -z "$(RACE)" ] || $(raced) GOGC=$(SHORT_LIVED) $(GO) list $(RACE) -export -deps -test -f '' $(RACED) >/dev/null
 
 # Not from the cache: what these tests see of Postgres and of the source tree is
 # more than the cache knows of. The checks of vet are in lint. The time is for one
@@ -131,8 +136,8 @@ test-drivers:
 	$(go_test) -parallel 4 $(DRIVERS)
 test-others:
 	@cd store && ls $(RACED_FILES) >/dev/null # each names a file
-	@$(go_test) $(RACE) -run '$(raced_tests)' ./store
-	$(go_test) $(RACE) ./store/embedded/...
+	@$(if $(RACE),$(raced)) $(go_test) $(RACE) -run '$(raced_tests)' ./store
+	$(if $(RACE),$(raced)) $(go_test) $(RACE) ./store/embedded/...
 	@$(go_test) -skip '$(raced_tests)' ./store
 	$(go_test) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
 	@$(MAKE) --no-print-directory lint
@@ -191,7 +196,7 @@ citus: postgres ## Run the tests of distributed tables, and the ordinary ones of
 
 .PHONY: race
 race: postgres chromium python ## Test everything under the race detector, for a quarter of an hour
-	$(GO) test -count=1 -timeout 80m -race ./...
+	$(raced) $(GO) test -count=1 -timeout 80m -race ./...
 
 .PHONY: lint
 lint: format ## Check format, and what vet and staticcheck find
