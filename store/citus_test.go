@@ -139,7 +139,7 @@ func (s citusSession) plan(t *testing.T, statement store.Statement) (string, err
 	exec(t, tx, `PREPARE "`+statement.Name+`" AS `+statement.SQL)
 	args := []string{"'" + s.app.String() + "'"}
 	for _, kind := range texts(t, tx, `SELECT unnest(parameter_types)::text FROM pg_prepared_statements WHERE name = $1`, statement.Name)[1:] {
-		args = append(args, sampleOf(t, tx, kind))
+		args = append(args, sampleOf(t, kind))
 	}
 	rows, err := tx.Query(t.Context(), `EXPLAIN (COSTS OFF) EXECUTE "`+statement.Name+`"(`+strings.Join(args, ", ")+`)`)
 	noError(t, err)
@@ -148,19 +148,15 @@ func (s citusSession) plan(t *testing.T, statement store.Statement) (string, err
 }
 
 // sampleOf is a value: with NULL, Citus finds no shard to ask, or two different ones.
-func sampleOf(t *testing.T, on execer, kind string) string {
+func sampleOf(t *testing.T, kind string) string {
 	t.Helper()
 	element := strings.TrimSuffix(kind, "[]")
 	sample, known := map[string]string{
 		"uuid": "0190f5d2-8c5e-7b7a-9a53-0c8f4f2f6d11", "text": "1", "bytea": "1", "boolean": "true", "jsonb": "{}", "json": "{}",
-		"bigint": "1", "integer": "1", "smallint": "1", "numeric": "1", "nanocredits": "1", "double precision": "1", "real": "1",
+		"bigint": "1", "integer": "1", "smallint": "1", "numeric": "1", "nanocredits": "1", "billing_interval": "month", "wallet_version": "1", "double precision": "1", "real": "1",
 	}[element]
 	if !known {
-		labels := texts(t, on, `SELECT enumlabel::text FROM pg_enum WHERE enumtypid = $1::text::regtype ORDER BY enumsortorder`, element)
-		if len(labels) == 0 {
-			t.Fatalf("there is no sample of %s", kind)
-		}
-		sample = labels[0]
+		t.Fatalf("there is no sample of %s", kind)
 	}
 	if element != kind {
 		sample = "{" + sample + "}"
