@@ -3,14 +3,6 @@ package main
 // Bugs in backups and in what a restore lets a server see.
 var backupMutants = []mutant{
 	{
-		name: "a restored database is served before it is verified",
-		changes: []change{
-			once("store/internal/pg/migrate.go", "\tif s.Restoring && !restoring {\n", "\tif false {\n"),
-			once("store/internal/pg/migrate.go", "} else if marked && !restoring {", "} else if marked && !restoring && s.Citus {"),
-		},
-		pkg: "./cmd/purser", tests: "TestAKilledRestoreIsNeverServed",
-	},
-	{
 		name:    "a restored database with differences is served",
 		changes: []change{once("cmd/purser/backup.go", "case errors.Is(err, errDiffers) && *accept:", "case errors.Is(err, errDiffers):")},
 		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
@@ -26,19 +18,9 @@ var backupMutants = []mutant{
 		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
 	},
 	{
-		name:    "a restore beside the program of one that was killed",
-		changes: []change{once("store/internal/pg/restore.go", "\tif loads {\n", "\tif false {\n")},
-		pkg:     "./cmd/purser", tests: "TestAKilledRestoreIsNeverServed",
-	},
-	{
 		name:    "a restored database has no statistics of the planner",
 		changes: []change{once("store/internal/pg/restore.go", "r.exec(ctx, `ANALYZE`)", "r.exec(ctx, `SELECT 1`)")},
 		pkg:     "./cmd/purser", tests: "TestABackupIsRestoredAsTheGuideSays",
-	},
-	{
-		name:    "a restore commits a part of its file",
-		changes: []change{once("store/backup/backup.go", `"--exit-on-error", "--single-transaction")`, `"--exit-on-error")`)},
-		pkg:     "./cmd/purser", tests: "TestRestoreRefuses",
 	},
 	{
 		name:    "a backup replaces a file",
