@@ -15,7 +15,7 @@ type Current struct {
 	// created it, and the checkouts that would replace it. They define on which terms
 	// an invoice was sold, however late it is read.
 	Changes []Change
-	// Prices are the catalog's terms by the provider's price id, for sales made at the
+	// Prices are the catalog's terms by the provider's price id, for purchases made at the
 	// provider directly.
 	Prices map[string]Terms
 	// Payments are the settled payments of the subscription's invoices, and the
@@ -125,7 +125,7 @@ func (p *projector) detectDuplicate() {
 	if s.Duplicate || s.Begun || s.Ended() || p.current.Conflicting == nil || p.replacesConflicting() {
 		return
 	}
-	if p.remote.Status.Terminal() && len(paidSales(p.remote.Invoices)) == 0 {
+	if p.remote.Status.Terminal() && len(paidPurchases(p.remote.Invoices)) == 0 {
 		return
 	}
 	s.Duplicate = true

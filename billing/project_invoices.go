@@ -18,18 +18,18 @@ type purchase struct {
 // settleInvoices works out what each paid invoice bought, and credits those that are
 // not settled yet, oldest first.
 func (p *projector) settleInvoices() {
-	sales := paidSales(p.remote.Invoices)
-	upgrades := p.paidUpgrades(sales)
+	purchases := paidPurchases(p.remote.Invoices)
+	upgrades := p.paidUpgrades(purchases)
 	p.voidReplaced(upgrades)
-	for _, sale := range sales {
-		late, byCheckout := p.collectedLate(sale.invoice), p.replacedByCheckout(sale.invoice)
-		if late || byCheckout || replacedBy(upgrades, sale.invoice) {
-			p.refundReplaced(sale, late, byCheckout)
+	for _, paid := range purchases {
+		late, byCheckout := p.collectedLate(paid.invoice), p.replacedByCheckout(paid.invoice)
+		if late || byCheckout || replacedBy(upgrades, paid.invoice) {
+			p.refundReplaced(paid, late, byCheckout)
 			continue
 		}
-		bought, known := p.resolveSale(sale)
+		bought, known := p.resolvePurchase(paid)
 		if !known {
-			p.addAlert(UnknownPrice, sale.line.PriceID)
+			p.addAlert(UnknownPrice, paid.line.PriceID)
 			continue
 		}
 		p.purchases = append(p.purchases, bought)
@@ -43,26 +43,26 @@ func (p *projector) settleInvoices() {
 	}
 }
 
-// paidSales are the paid invoices that bought a period, with the line that says which,
+// paidPurchases are the paid invoices that bought a period, with the line that says which,
 // ordered by period. Any other invoice, such as one created by hand, buys none.
-func paidSales(invoices []ProviderInvoice) []purchase {
-	var sales []purchase
+func paidPurchases(invoices []ProviderInvoice) []purchase {
+	var purchases []purchase
 	for _, invoice := range invoices {
 		if invoice.Status != InvoicePaid || !invoice.Reason.buysPeriod() {
 			continue
 		}
 		if line, found := invoice.periodLine(); found {
-			sales = append(sales, purchase{invoice: invoice, line: line})
+			purchases = append(purchases, purchase{invoice: invoice, line: line})
 		}
 	}
-	slices.SortFunc(sales, func(a, b purchase) int {
+	slices.SortFunc(purchases, func(a, b purchase) int {
 		return cmp.Or(
 			cmp.Compare(a.line.Period.Start, b.line.Period.Start),
 			cmp.Compare(a.invoice.CreatedAt, b.invoice.CreatedAt),
 			cmp.Compare(a.invoice.ID, b.invoice.ID),
 		)
 	})
-	return sales
+	return purchases
 }
 
 // rank orders invoices whose periods start in the same second.
@@ -87,30 +87,30 @@ func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
 	return latest, found
 }
 
-// resolveSale finds the terms of a sale: those of the change that requested it, else
+// resolvePurchase finds the terms of a purchase: those of the change that requested it, else
 // the subscription's at this price, else the catalog's.
-func (p *projector) resolveSale(sale purchase) (purchase, bool) {
-	at := p.changeFor(sale)
-	sale.change = at
+func (p *projector) resolvePurchase(bought purchase) (purchase, bool) {
+	at := p.changeFor(bought)
+	bought.change = at
 	if at == none {
-		sale.unrequested = sale.invoice.Reason == ReasonUpdate
-		terms, known := p.termsOf(sale.line.PriceID)
-		sale.terms = terms
-		return sale, known
+		bought.unrequested = bought.invoice.Reason == ReasonUpdate
+		terms, known := p.termsOf(bought.line.PriceID)
+		bought.terms = terms
+		return bought, known
 	}
-	sale.terms = p.current.Changes[at].Target
+	bought.terms = p.current.Changes[at].Target
 	switch {
-	case !sale.fulfils(p.current.Changes[at]):
+	case !bought.fulfils(p.current.Changes[at]):
 		if _, paid := p.applied[at]; !paid {
 			p.applied[at] = ""
 		}
-	case p.paidBy(at) == "" || p.paidBy(at) == sale.invoice.ID:
-		p.applied[at] = sale.invoice.ID
+	case p.paidBy(at) == "" || p.paidBy(at) == bought.invoice.ID:
+		p.applied[at] = bought.invoice.ID
 	default:
 		// Two paid updates for one change: the customer was charged twice.
-		sale.unrequested = sale.invoice.Reason == ReasonUpdate
+		bought.unrequested = bought.invoice.Reason == ReasonUpdate
 	}
-	return sale, true
+	return bought, true
 }
 
 // fulfils distinguishes the invoice that a change was waiting for from the later ones that
@@ -140,31 +140,31 @@ func (p *projector) paidBy(position int) string {
 // clockSkew is how far the provider's clock may be behind ours.
 const clockSkew = int64(time.Minute / time.Millisecond)
 
-// changeFor finds the change that a sale fulfils or renews: the latest one to its
+// changeFor finds the change that a bought fulfils or renews: the latest one to its
 // price that was requested before the period began. A plan's terms can differ between
-// two sales at one price, so the time decides.
-func (p *projector) changeFor(sale purchase) int {
+// two purchases at one price, so the time decides.
+func (p *projector) changeFor(bought purchase) int {
 	latest := none
 	for i, c := range p.current.Changes {
-		if c.Target.PriceID != sale.line.PriceID || c.replaces(p.current.Subscription) {
+		if c.Target.PriceID != bought.line.PriceID || c.replaces(p.current.Subscription) {
 			continue
 		}
-		if c.InvoiceID == sale.invoice.ID {
+		if c.InvoiceID == bought.invoice.ID {
 			return i
 		}
-		begins := sale.line.Period.Start
+		begins := bought.line.Period.Start
 		if c.Kind != Downgrade {
 			begins += clockSkew
 		}
-		if sale.invoice.Reason == ReasonUpdate && c.Kind != Upgrade || c.RequestedAt > begins {
+		if bought.invoice.Reason == ReasonUpdate && c.Kind != Upgrade || c.RequestedAt > begins {
 			continue
 		}
 		if latest == none || c.requestedAfter(p.current.Changes[latest]) {
 			latest = i
 		}
 	}
-	if latest == none && sale.invoice.Reason == ReasonUpdate {
-		return p.unpaidUpgrade(sale)
+	if latest == none && bought.invoice.Reason == ReasonUpdate {
+		return p.unpaidUpgrade(bought)
 	}
 	return latest
 }
@@ -172,13 +172,13 @@ func (p *projector) changeFor(sale purchase) int {
 // unpaidUpgrade finds the upgrade that a paid update fulfils although it seems to have
 // been requested later: the clock that dated the request may be hours ahead, and money
 // must not depend on it. An update that was settled as unrequested stays so.
-func (p *projector) unpaidUpgrade(sale purchase) int {
+func (p *projector) unpaidUpgrade(bought purchase) int {
 	earliest := none
-	if hasPayment(p.current.Payments, Source{Invoice, sale.invoice.ID}) {
+	if hasPayment(p.current.Payments, Source{Invoice, bought.invoice.ID}) {
 		return earliest
 	}
 	for i, c := range p.current.Changes {
-		if c.Kind != Upgrade || c.Target.PriceID != sale.line.PriceID || p.isPaid(i) {
+		if c.Kind != Upgrade || c.Target.PriceID != bought.line.PriceID || p.isPaid(i) {
 			continue
 		}
 		if earliest == none || p.current.Changes[earliest].requestedAfter(c) {

@@ -141,7 +141,7 @@ func TestTheSameReportTwiceChangesNothing(t *testing.T) {
 	})
 }
 
-// Every period that was paid has its credits, once, on the terms of its sale, and
+// Every period that was paid has its credits, once, on the terms of its purchase, and
 // the subscription never has what was not paid.
 func TestCreditsFollowTheMoney(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

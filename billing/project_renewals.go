@@ -7,10 +7,10 @@ package billing
 
 // paidUpgrades are the paid updates that were requested here, without those made at
 // the provider by hand.
-func (p *projector) paidUpgrades(sales []purchase) (upgrades []purchase) {
-	for _, sale := range sales {
-		if sale.invoice.Reason == ReasonUpdate && p.changeFor(sale) != none {
-			upgrades = append(upgrades, sale)
+func (p *projector) paidUpgrades(purchases []purchase) (upgrades []purchase) {
+	for _, bought := range purchases {
+		if bought.invoice.Reason == ReasonUpdate && p.changeFor(bought) != none {
+			upgrades = append(upgrades, bought)
 		}
 	}
 	return upgrades
@@ -77,26 +77,26 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 // One that was collected late raises an alert, unless the customer had replaced the
 // subscription: a customer who pays an overdue renewal may expect to have the plan
 // again.
-func (p *projector) refundReplaced(sale purchase, late, byCheckout bool) {
-	source := Source{Invoice, sale.invoice.ID}
+func (p *projector) refundReplaced(bought purchase, late, byCheckout bool) {
+	source := Source{Invoice, bought.invoice.ID}
 	if hasPayment(p.current.Payments, source) {
 		// It was booked before the checkout was collected. The refund claws its credits back;
 		// what the balance paid is not returned, because nothing would claw back those credits.
-		if byCheckout && sale.invoice.AmountPaid > 0 {
-			p.refundPayment(sale.invoice)
+		if byCheckout && bought.invoice.AmountPaid > 0 {
+			p.refundPayment(bought.invoice)
 		}
 		return
 	}
-	terms, _ := p.termsOf(sale.line.PriceID)
+	terms, _ := p.termsOf(bought.line.PriceID)
 	p.Settled = append(p.Settled, Payment{
-		Source: source, AmountCents: sale.invoice.AmountPaid, Currency: sale.invoice.Currency, IntentID: sale.invoice.IntentID,
-		ChargeID: sale.invoice.ChargeID, PlanID: terms.PlanID, Period: sale.line.Period,
+		Source: source, AmountCents: bought.invoice.AmountPaid, Currency: bought.invoice.Currency, IntentID: bought.invoice.IntentID,
+		ChargeID: bought.invoice.ChargeID, PlanID: terms.PlanID, Period: bought.line.Period,
 	})
 	if late && !byCheckout {
-		p.addAlert(PaidLate, sale.invoice.ID)
+		p.addAlert(PaidLate, bought.invoice.ID)
 	}
 	if !p.Subscription.Duplicate { // refundAll handles duplicates
-		p.refundPayment(sale.invoice)
+		p.refundPayment(bought.invoice)
 	}
 }
 

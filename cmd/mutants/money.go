@@ -284,7 +284,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a late payment that is refunded unseen",
-		changes: []change{once("billing/project_renewals.go", "\t\tp.addAlert(PaidLate, sale.invoice.ID)\n", "")},
+		changes: []change{once("billing/project_renewals.go", "\t\tp.addAlert(PaidLate, bought.invoice.ID)\n", "")},
 		pkg:     "./billing", tests: "TestARenewalPaidAfterTheEndIsRefundedWithAnAlert",
 	},
 	{
@@ -309,7 +309,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept that was debited after its subscription was replaced",
-		changes: []change{once("billing/project_invoices.go", "late, byCheckout := p.collectedLate(sale.invoice), p.replacedByCheckout(sale.invoice)", "late, byCheckout := false, false")},
+		changes: []change{once("billing/project_invoices.go", "late, byCheckout := p.collectedLate(paid.invoice), p.replacedByCheckout(paid.invoice)", "late, byCheckout := false, false")},
 		pkg:     "./payments/cashier", tests: "TestARenewalDebitedAfterItsSubscriptionWasReplacedIsRefunded",
 	},
 	{
@@ -342,7 +342,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a renewal kept beside the upgrade that was debited at the same time",
-		changes: []change{once("billing/project_renewals.go", "\t\tif byCheckout && sale.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
+		changes: []change{once("billing/project_renewals.go", "\t\tif byCheckout && bought.invoice.AmountPaid > 0 {\n", "\t\tif false {\n")},
 		pkg:     "./payments/cashier", tests: "TestOfTwoDebitsAroundAPeriodsEndTheUpgradeIsKept",
 	},
 	{
