@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // Access to the usage engine's internals for its tests.
@@ -86,7 +87,13 @@ func NewQueue() *Queue { return &Queue{newFairQueue(singleLimits, false)} }
 func NewQueueOfOneApp() *Queue { return &Queue{newFairQueue(singleLimits, true)} }
 
 // Push queues a request. It returns false when the queue is full.
-func (q *Queue) Push(use Usage) bool { return q.queue.push(&request{Usage: use}) }
+func (q *Queue) Push(use Usage) bool {
+	if !q.queue.hasRoom(use.Scope.AppID, 1) {
+		return false
+	}
+	q.queue.push(&request{Usage: use})
+	return true
+}
 
 // Take dequeues the next batch.
 func (q *Queue) Take() []Usage {
@@ -116,4 +123,22 @@ func (q *Queue) Size() int { return q.queue.size }
 func (u *Engine) Setting(ctx context.Context, name string) (value string, err error) {
 	err = u.single.writes.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
+}
+
+// BulkLane is the lane of the wallet's batches.
+func (u *Engine) BulkLane(identity string) int { return u.bulkLane(identity) }
+
+// KeepSinglesRecent has the engine behave for the rest of a test as if single events
+// arrived all the time.
+func (u *Engine) KeepSinglesRecent() {
+	u.lastSingle.at.Store(int64(time.Since(pg.ProcessStart) + time.Hour))
+}
+
+// BulkTurnTaken reports whether a bulk lane that takes turns is running.
+func (u *Engine) BulkTurnTaken() bool {
+	if !u.bulkTurn.TryLock() {
+		return true
+	}
+	u.bulkTurn.Unlock()
+	return false
 }

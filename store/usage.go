@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -101,11 +102,15 @@ type Engine struct {
 	log    *slog.Logger
 	now    func() (int64, error)
 	single *lane // of single events, and the cache of checks
-	bulk   *lane // of batches and groups
 	tracks *batcher
 	checks *batcher
-	bulks  *batcher
 	ready  *readiness
+
+	bulk       []*lane // of batches and groups
+	bulks      []*batcher
+	bulkWrites *hotPool
+	bulkTurn   sync.Mutex // see trackInTurn
+	lastSingle moment     // single event or check
 
 	unregister func() // ends being told of changed wallets
 
@@ -132,9 +137,9 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
 	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, log: u.log}
-	u.tracks = newBatcher(u, EventBatch, singleLimits, u.single.track)
-	u.checks = newBatcher(u, CheckBatch, singleLimits, u.single.check)
-	u.bulks = newBatcher(u, BulkBatch, bulkLimits, u.bulk.track)
+	u.tracks = newBatcher(u, EventBatch, singleLimits, u.noted(u.single.track))
+	u.checks = newBatcher(u, CheckBatch, singleLimits, u.noted(u.single.check))
+	u.openBulkLanes()
 	u.unregister = s.db.OnWalletChange(u.evictWallet)
 	return u, nil
 }
@@ -143,7 +148,9 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 func (u *Engine) Close() {
 	u.tracks.Close()
 	u.checks.Close()
-	u.bulks.Close()
+	for _, l := range u.bulks {
+		l.Close()
+	}
 	u.unregister()
 	u.store.db.Clock.Conns.CompareAndSwap(u.single.writes.Pool, u.store.db.Pool)
 	u.closePools()
@@ -167,7 +174,7 @@ type EngineStats struct {
 
 // Stats reads the counters.
 func (u *Engine) Stats() EngineStats {
-	return EngineStats{
+	s := EngineStats{
 		Conflicts:  u.conflicts.Load(),
 		Prefetched: u.prefetched.Load(),
 		Splits:     u.splits.Load(),
@@ -178,8 +185,11 @@ func (u *Engine) Stats() EngineStats {
 
 		QueuedEvents: u.tracks.waiting(),
 		QueuedChecks: u.checks.waiting(),
-		QueuedBulk:   u.bulks.waiting(),
 	}
+	for _, l := range u.bulks {
+		s.QueuedBulk += l.waiting()
+	}
+	return s
 }
 
 // Track decides a request and records it atomically when it is accepted. A decision

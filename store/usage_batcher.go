@@ -38,15 +38,15 @@ func (l *batcher) submit(p *request) error {
 	return await(p)
 }
 
-// start queues requests of one application, all of them or none. A caller that finds
-// the batcher idle runs the batch itself, which saves a single request two goroutine
-// switches.
-func (l *batcher) start(requests ...*request) bool {
+// start queues a request. A caller that finds the batcher idle runs the batch itself,
+// which saves a single request two goroutine switches.
+func (l *batcher) start(p *request) bool {
 	l.mu.Lock()
-	if !l.queue.push(requests...) {
+	if !l.queue.hasRoom(p.Scope.AppID, 1) {
 		l.mu.Unlock()
 		return false
 	}
+	l.queue.push(p)
 	if l.busy {
 		l.mu.Unlock()
 		return true
@@ -57,6 +57,35 @@ func (l *batcher) start(requests ...*request) bool {
 	l.runBatch(batch)
 	l.startNext()
 	return true
+}
+
+// startTogether queues requests of one application, to each batcher its share: all of
+// them or none.
+func startTogether(batchers []*batcher, shares [][]*request) bool {
+	for _, l := range batchers {
+		l.mu.Lock()
+	}
+	room := true
+	for i, l := range batchers {
+		room = room && (len(shares[i]) == 0 || l.queue.hasRoom(shares[i][0].Scope.AppID, len(shares[i])))
+	}
+	var idle []*batcher
+	for i, l := range batchers {
+		if room && len(shares[i]) > 0 {
+			l.queue.push(shares[i]...)
+			if !l.busy {
+				l.busy = true
+				idle = append(idle, l)
+			}
+		}
+	}
+	for _, l := range batchers {
+		l.mu.Unlock()
+	}
+	for _, l := range idle {
+		l.wake <- struct{}{}
+	}
+	return room
 }
 
 var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}

@@ -20,7 +20,7 @@ func (u *Engine) TrackBatch(uses []Usage) ([]Outcome, error) {
 		requests[i] = &request{Usage: uses[i]}
 		u.prepare(requests[i])
 	}
-	if !u.bulks.start(requests...) {
+	if !startTogether(u.bulks, u.spread(requests)) {
 		return nil, errOverloaded
 	}
 	outcomes := make([]Outcome, len(requests))
@@ -28,6 +28,21 @@ func (u *Engine) TrackBatch(uses []Usage) ([]Outcome, error) {
 		outcomes[i] = u.outcome(p, await(p))
 	}
 	return outcomes, nil
+}
+
+// spread divides requests by the lanes of their wallets. Where two have one event id,
+// their order matters across wallets, so the first one's lane gets them all.
+func (u *Engine) spread(requests []*request) [][]*request {
+	shares := make([][]*request, len(u.bulks))
+	if len(u.bulks) == 1 || repeatsEventID(requests) {
+		shares[u.bulkLane(requests[0].Identity)] = requests
+		return shares
+	}
+	for _, p := range requests {
+		i := u.bulkLane(p.Identity)
+		shares[i] = append(shares[i], p)
+	}
+	return shares
 }
 
 func (u *Engine) outcome(p *request, err error) Outcome {
@@ -54,7 +69,7 @@ func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err 
 		member := &request{Usage: uses[i], group: head.group, deadline: head.deadline}
 		head.group.members = append(head.group.members, member)
 	}
-	if err := u.bulks.submit(head); err != nil {
+	if err := u.bulks[u.bulkLane(head.Identity)].submit(head); err != nil {
 		return nil, 0, err
 	}
 	if head.err != nil {

@@ -16,14 +16,14 @@ import (
 // Connections of the hot path. Writes have one, so that its caches in Postgres stay
 // warm; reads have one for checks and one for prefetching. These are opened at the
 // start and kept. Each pool may open one more, during a reconnect and for the readiness
-// probe. For the bulk lane this is the only one.
+// probe. The bulk lanes open theirs when they are used.
 const (
 	keptWriteConns = 1
 	keptReadConns  = 2
 	spareConns     = 1
 
 	// UsageConns is the maximum number of connections of the hot path.
-	UsageConns = keptWriteConns + keptReadConns + 3*spareConns
+	UsageConns = keptWriteConns + keptReadConns + 2*spareConns + bulkLanes
 )
 
 const (
@@ -49,9 +49,9 @@ type hotPool struct {
 // wasIdle marks a connection that has to be pinged first.
 const wasIdle = "purser_was_idle"
 
-func (s *Store) openHotPool(ctx context.Context, kept int, borrowed *atomic.Int64) (*hotPool, error) {
+func (s *Store) openHotPool(ctx context.Context, kept, more int, borrowed *atomic.Int64) (*hotPool, error) {
 	config := s.db.Pool.Config()
-	config.MinConns, config.MaxConns = int32(kept), int32(kept+spareConns)
+	config.MinConns, config.MaxConns = int32(kept), int32(kept+more)
 	config.MaxConnLifetime = 0 // no limit
 	config.HealthCheckPeriod = hotHealthCheck
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {

@@ -2,8 +2,12 @@ package store
 
 import (
 	"context"
+	"hash/maphash"
+	"sync/atomic"
+	"time"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // lane is one path of usage to the database: it commits on connections of its own and
@@ -18,22 +22,28 @@ type lane struct {
 	ordered bool
 }
 
-// maxBulkWallets bounds the cache of the bulk lane.
-const maxBulkWallets = 20_000
+const (
+	// bulkLanes is how many transactions of batches run at once. While one waits for
+	// Postgres, the other decides.
+	bulkLanes = 2
+	// maxBulkWallets bounds the cache of each bulk lane.
+	maxBulkWallets = 20_000
+	// recently is how long after a single event or check the bulk lanes take turns.
+	recently = time.Second
+)
 
-// openPools opens the connections of the lanes and of reads. The bulk lane connects
-// with its first batch: most servers never see one.
+// openPools opens the connections of the lanes and of reads. The bulk lanes connect
+// with their first batch: most servers never see one.
 func (u *Engine) openPools(ctx context.Context) (err error) {
 	u.single = &lane{Engine: u, cache: newUsageCache(maxCachedWallets)}
-	u.bulk = &lane{Engine: u, cache: newUsageCache(maxBulkWallets), ordered: true}
-	if u.single.writes, err = u.store.openHotPool(ctx, keptWriteConns, &u.borrowed); err != nil {
+	if u.single.writes, err = u.store.openHotPool(ctx, keptWriteConns, spareConns, &u.borrowed); err != nil {
 		return err
 	}
-	if u.reads, err = u.store.openHotPool(ctx, keptReadConns, &u.borrowed); err != nil {
+	if u.reads, err = u.store.openHotPool(ctx, keptReadConns, spareConns, &u.borrowed); err != nil {
 		u.single.writes.Close()
 		return err
 	}
-	if u.bulk.writes, err = u.store.openHotPool(ctx, 0, &u.borrowed); err != nil {
+	if u.bulkWrites, err = u.store.openHotPool(ctx, 0, bulkLanes, &u.borrowed); err != nil {
 		u.single.writes.Close()
 		u.reads.Close()
 	}
@@ -42,14 +52,67 @@ func (u *Engine) openPools(ctx context.Context) (err error) {
 
 func (u *Engine) closePools() {
 	u.single.writes.Close()
-	u.bulk.writes.Close()
+	u.bulkWrites.Close()
 	u.reads.Close()
+}
+
+// openBulkLanes starts the lanes of batches and groups. On Citus there is one: lanes
+// that share workers would only wait for each other.
+func (u *Engine) openBulkLanes() {
+	count := bulkLanes
+	if u.store.db.Distributed {
+		count = 1
+	}
+	for range count {
+		l := &lane{Engine: u, writes: u.bulkWrites, cache: newUsageCache(maxBulkWallets), ordered: true}
+		u.bulk = append(u.bulk, l)
+		u.bulks = append(u.bulks, newBatcher(u, BulkBatch, bulkLimits, l.trackInTurn))
+	}
+}
+
+// trackInTurn tracks a batch. While single events or checks arrive, only one bulk lane
+// runs at a time: two would take both cores of a small machine from them.
+func (u *lane) trackInTurn(requests []*request) {
+	if u.lastSingle.isRecent() {
+		u.bulkTurn.Lock()
+		defer u.bulkTurn.Unlock()
+	}
+	u.track(requests)
+}
+
+// laneSeed spreads wallets over the lanes, differently in every process.
+var laneSeed = maphash.MakeSeed()
+
+// bulkLane is the lane of a wallet's batches: what one lane changes, the other need not
+// read again.
+func (u *Engine) bulkLane(identity string) int {
+	return int(maphash.String(laneSeed, identity) % uint64(len(u.bulks)))
+}
+
+// moment is when something last happened, since the process started.
+type moment struct{ at atomic.Int64 }
+
+func (m *moment) set() { m.at.Store(int64(time.Since(pg.ProcessStart))) }
+
+func (m *moment) isRecent() bool {
+	at := m.at.Load()
+	return at != 0 && time.Since(pg.ProcessStart)-time.Duration(at) < recently
+}
+
+// noted runs batches of single events or checks, and notes that there are any.
+func (u *Engine) noted(run func([]*request)) func([]*request) {
+	return func(batch []*request) {
+		u.lastSingle.set()
+		run(batch)
+	}
 }
 
 // evictWallet evicts a wallet that this node changed outside the engine.
 func (u *Engine) evictWallet(app ids.ID, identity string) {
 	u.single.cache.evictWallet(app, identity)
-	u.bulk.cache.evictWallet(app, identity)
+	for _, l := range u.bulk {
+		l.cache.evictWallet(app, identity)
+	}
 }
 
 // partition separates requests that can be decided from the cache from the rest. In an

@@ -58,18 +58,19 @@ func newFairQueue(limits queueLimits, oneApp bool) fairQueue {
 	return fairQueue{limits: limits, apps: make(map[ids.ID]*appQueue), oneApp: oneApp}
 }
 
-// push queues requests of one application, all of them or none. It returns false when
-// the queue has no room or is closed.
-func (q *fairQueue) push(requests ...*request) bool {
-	app := requests[0].Scope.AppID
-	own := q.apps[app]
+// hasRoom reports whether an application may queue more requests.
+func (q *fairQueue) hasRoom(app ids.ID, more int) bool {
 	waiting := 0
-	if own != nil {
+	if own := q.apps[app]; own != nil {
 		waiting = len(own.waiting)
 	}
-	if q.closed || q.size+len(requests) > q.limits.queued || waiting+len(requests) > q.limits.queuedPerApp {
-		return false
-	}
+	return !q.closed && q.size+more <= q.limits.queued && waiting+more <= q.limits.queuedPerApp
+}
+
+// push queues requests of one application. The queue must have room for them.
+func (q *fairQueue) push(requests ...*request) {
+	app := requests[0].Scope.AppID
+	own := q.apps[app]
 	if own == nil {
 		own = &appQueue{app: app}
 		q.apps[app] = own
@@ -77,7 +78,6 @@ func (q *fairQueue) push(requests ...*request) bool {
 	}
 	own.waiting = append(own.waiting, requests...)
 	q.size += len(requests)
-	return true
 }
 
 // requeue puts back deferred requests of the last batch. No batch may have been taken

@@ -29,8 +29,23 @@ var bulkMutants = []mutant{
 	},
 	{
 		name:    "a batch is queued in part",
-		changes: []change{once("store/usage_queue.go", "waiting+len(requests) > q.limits.queuedPerApp", "waiting > q.limits.queuedPerApp")},
+		changes: []change{once("store/usage_queue.go", "waiting+more <= q.limits.queuedPerApp", "waiting <= q.limits.queuedPerApp")},
 		pkg:     "./store", tests: "TestABatchIsQueuedWholeOrNotAtAll",
+	},
+	{
+		name:    "one lane takes its part of a refused batch",
+		changes: []change{once("store/usage_batcher.go", "\t\tif room && len(shares[i]) > 0 {\n", "\t\tif len(shares[i]) > 0 && l.queue.hasRoom(shares[i][0].Scope.AppID, len(shares[i])) {\n")},
+		pkg:     "./store", tests: "TestABatchOverTwoLanesIsQueuedWholeOrNotAtAll",
+	},
+	{
+		name:    "a repeated event id of a batch is decided in two lanes at once",
+		changes: []change{once("store/usage_bulk.go", "if len(u.bulks) == 1 || repeatsEventID(requests) {", "if len(u.bulks) == 1 {")},
+		pkg:     "./store", tests: "TestARepeatedIDBelongsToTheFirstItemAcrossLanes",
+	},
+	{
+		name:    "bulk lanes run at once beside single events",
+		changes: []change{once("store/usage_lane.go", "\tif u.lastSingle.isRecent() {\n", "\tif u.single == nil {\n")},
+		pkg:     "./store", tests: "TestBulkLanesTakeTurnsBesideSingleEvents",
 	},
 	{
 		name:    "a batch that is cut is charged again",

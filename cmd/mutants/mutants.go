@@ -213,7 +213,7 @@ var usageMutants = []mutant{
 	{
 		name: "a queue without a limit",
 		changes: []change{once("store/usage_queue.go",
-			"if q.closed || q.size+len(requests) > q.limits.queued || waiting+len(requests) > q.limits.queuedPerApp {", "if q.closed || waiting < 0 {")},
+			"return !q.closed && q.size+more <= q.limits.queued && waiting+more <= q.limits.queuedPerApp", "return !q.closed && waiting >= 0")},
 		pkg: "./store", tests: "TestQueue",
 	},
 	{

@@ -72,7 +72,7 @@ const (
 	maxDrain         = 10 * time.Minute
 	// Some connections are reserved for other requests and background jobs.
 	defaultDatabaseConns = store.DefaultConns + store.UsageConns
-	minDatabaseConns     = store.UsageConns + 3
+	minDatabaseConns     = store.UsageConns + 2
 	maxDatabaseConns     = 1000
 	minSecretKey         = 32
 

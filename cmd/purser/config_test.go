@@ -19,7 +19,7 @@ func TestReadConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := config{
-			addr: "127.0.0.1:8080", data: "./data", databaseConns: 22, rateLimit: 1000, drain: 5 * time.Second,
+			addr: "127.0.0.1:8080", data: "./data", databaseConns: 23, rateLimit: 1000, drain: 5 * time.Second,
 			memoryLimit: 512 << 20, maxConnections: 10_000, logSuccesses: 10, logRefusals: 10,
 			keepFailures: 30 * 24 * time.Hour, keepDenials: 30 * 24 * time.Hour, verifyNew: time.Hour, verifyAll: 24 * time.Hour, verifyLimit: time.Hour,
 		}
