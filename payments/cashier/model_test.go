@@ -21,7 +21,7 @@ import (
 const (
 	// modelHistories is how many histories the ordinary suite plays, and modelWorkers
 	// how many of them at the same time.
-	modelHistories = 1000
+	modelHistories = 2000
 	modelWorkers   = 2
 	// modelConns is how many database connections they share.
 	modelConns = 4
