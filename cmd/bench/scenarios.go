@@ -34,8 +34,10 @@ var phases = [][]scenario{
 		{"check", prepareMain, checksToEvents(1, 0)},
 		{"mixed", prepareMain, checksToEvents(4, 1)},
 		{"batches-100", prepareMain, batches},
-		{"neighbour-calm", prepareMain, neighbour(false)},
-		{"neighbour-flooded", prepareMain, neighbour(true)},
+		{"neighbour-calm", prepareMain, neighbour(64, false)},
+		{"neighbour-flooded", prepareMain, neighbour(64, true)},
+		{"light-neighbour-calm", prepareMain, neighbour(4, false)},
+		{"light-neighbour-flooded", prepareMain, neighbour(4, true)},
 		{"two-nodes", prepareShared, twoNodes},
 	},
 	{
@@ -187,10 +189,10 @@ func (b *bench) flood() load {
 	return load{tenant: b.main, nodes: []*node{b.first}, connections: 16, events: 1, batch: 100, wallets: evenly(fewWallets)}
 }
 
-// neighbour is a moderate load of another application, alone or beside the batches.
-func neighbour(flooded bool) func(*bench, context.Context) (sample, error) {
+// neighbour is the load of another application, alone or beside the batches.
+func neighbour(connections int, flooded bool) func(*bench, context.Context) (sample, error) {
 	return func(b *bench, ctx context.Context) (sample, error) {
-		l := load{tenant: b.neighbour, nodes: []*node{b.first}, connections: 4, events: 1, wallets: evenly(fewWallets)}
+		l := load{tenant: b.neighbour, nodes: []*node{b.first}, connections: connections, events: 1, wallets: evenly(fewWallets)}
 		if flooded {
 			flood := b.flood()
 			l.beside = &flood
