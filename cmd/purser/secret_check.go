@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"purser/store"
+	"purser/store/people"
 	"purser/tenancy/vault"
 )
 
@@ -33,7 +34,7 @@ func secretIsMissing(c config) bool {
 // checkSecret refuses keys that the database was not used with. A database without a
 // recorded key records this one, unless it holds secrets and none is sealed with it.
 func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Vault) error {
-	recorded, err := db.SecretKeys(ctx)
+	recorded, err := db.Directory().SecretKeys(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,15 +46,15 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 		}
 		foreign = readable == 0 && unreadable > 0
 	}
-	return db.ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
+	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (people.KeyDecision, error) {
 		unknown := unknownKeys(seals, recorded)
 		switch {
 		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
-			return store.KeyDecision{}, fmt.Errorf("%s is not the key that encrypted the secrets in this database: use the previous key (from the time of the backup), or discard those secrets with 'purser migrate --adopt-secret-key'", secretSource(c))
+			return people.KeyDecision{}, fmt.Errorf("%s is not the key that encrypted the secrets in this database: use the previous key (from the time of the backup), or discard those secrets with 'purser migrate --adopt-secret-key'", secretSource(c))
 		case len(unknown) > 0:
-			return store.KeyDecision{}, errors.New("some secrets in this database are still encrypted with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says that every stored secret is sealed with PURSER_SECRET_KEY")
+			return people.KeyDecision{}, errors.New("some secrets in this database are still encrypted with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says that every stored secret is sealed with PURSER_SECRET_KEY")
 		}
-		return store.KeyDecision{Record: seals.CheckValue()}, nil
+		return people.KeyDecision{Record: seals.CheckValue()}, nil
 	})
 }
 
@@ -69,10 +70,10 @@ func adoptSecret(ctx context.Context, db *store.Store, seals *vault.Vault) (lost
 
 // recordCurrentKey records that no secret is sealed with another key.
 func recordCurrentKey(ctx context.Context, db *store.Store, seals *vault.Vault) error {
-	return db.ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (store.KeyDecision, error) {
+	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (people.KeyDecision, error) {
 		current := seals.CheckValue()
 		others := slices.DeleteFunc(recorded, func(check []byte) bool { return slices.Equal(check, current) })
-		return store.KeyDecision{Record: current, Forget: others}, nil
+		return people.KeyDecision{Record: current, Forget: others}, nil
 	})
 }
 

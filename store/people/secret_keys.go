@@ -1,13 +1,10 @@
-package store
+package people
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"purser/ids"
-	"purser/tenancy"
 )
 
 // secretKeysLock makes nodes that start at once check their keys one after the other.
@@ -23,8 +20,8 @@ const listSecretKeys = `SELECT check_value FROM secret_keys ORDER BY created_at`
 
 // SecretKeys are the check values of the keys under which stored secrets may be
 // sealed.
-func (s *Store) SecretKeys(ctx context.Context) ([][]byte, error) {
-	rows, err := s.db.Pool.Query(ctx, listSecretKeys)
+func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
+	rows, err := d.handles.pool.Query(ctx, listSecretKeys)
 	if err != nil {
 		return nil, fmt.Errorf("store: list secret keys: %w", err)
 	}
@@ -37,8 +34,8 @@ func (s *Store) SecretKeys(ctx context.Context) ([][]byte, error) {
 
 // ChangeSecretKeys hands the recorded check values to decide, and stores what it
 // decides, in one transaction that no other node runs at the same time.
-func (s *Store) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
-	conn, err := s.db.Pool.Acquire(ctx)
+func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
+	conn, err := d.handles.pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
 	}
@@ -71,36 +68,4 @@ func (s *Store) ChangeSecretKeys(ctx context.Context, now int64, decide func(rec
 		}
 		return nil
 	})
-}
-
-// SealedValues hands stored secrets to see, sealed as they are, until it returns
-// false.
-func (s *Store) SealedValues(ctx context.Context, see func(sealed []byte) (more bool)) error {
-	more := true
-	visit := func(sealed []byte) {
-		if more && len(sealed) > 0 {
-			more = see(sealed)
-		}
-	}
-	err := s.Directory().ResealSeeds(ctx, func(_ ids.ID, sealed []byte) []byte {
-		visit(sealed)
-		return nil
-	})
-	if err != nil || !more {
-		return err
-	}
-	rows, err := s.db.Pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
-	if err != nil {
-		return fmt.Errorf("store: list connections: %w", err)
-	}
-	scopes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
-	if err != nil {
-		return fmt.Errorf("store: list connections: %w", err)
-	}
-	for _, scope := range scopes {
-		if err := s.PaymentAccounts(scope).SealedSecrets(ctx, visit); err != nil || !more {
-			return err
-		}
-	}
-	return nil
 }
