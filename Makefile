@@ -133,7 +133,7 @@ go_test = GOGC=$(SHORT_LIVED) $(GO) test -count=1 -timeout 40m -vet=off
 
 .PHONY: test-drivers test-others
 test-drivers:
-	$(go_test) -parallel 4 $(DRIVERS)
+	$(go_test) $(no_python) -parallel 4 $(DRIVERS)
 test-others:
 	@cd store && ls $(RACED_FILES) >/dev/null # each names a file
 	@$(if $(RACE),$(raced)) $(go_test) $(RACE) -run '$(raced_tests)' ./store
@@ -196,7 +196,7 @@ citus: postgres ## Run the tests of distributed tables, and the ordinary ones of
 
 .PHONY: race
 race: postgres chromium python ## Test everything under the race detector, for a quarter of an hour
-	$(raced) $(GO) test -count=1 -timeout 80m -race ./...
+	$(raced) $(GO) test -count=1 -timeout 80m -race $(no_python) ./...
 
 .PHONY: lint
 lint: format ## Check format, and what vet and staticcheck find
@@ -334,20 +334,22 @@ chromium:
 	echo "Installing Chromium…"; \
 	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_chromium)'
 
-# The guides are run in Python too.
+# The guides and the receivers of webhooks are run in Python too. Without it, which an
+# ordinary user can't install, all other tests still run.
+no_python = $(if $(shell command -v python3),,-skip '.*/^python$$')
 install_python = apt-get update && apt-get install -y --no-install-recommends python3
 
 .PHONY: python
 python:
 	@if command -v python3 >/dev/null; then exit 0; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo "The tests need Python 3: install it with your package manager, as python3 on the PATH." >&2; exit 1; \
+		echo "make: no Python 3 here, so the examples in Python are not run. Install it with your package manager, as python3 on the PATH." >&2; exit 0; \
 	fi; \
 	if [ "$$(id -u)" = 0 ]; then as_root=""; \
 	elif sudo -n true 2>/dev/null; then as_root="sudo -n"; \
 	else \
-		echo "The tests need Python 3. Install it with this command, then run make again:" >&2; \
-		echo "  sudo sh -c '$(install_python)'" >&2; exit 1; \
+		echo "make: no Python 3 here, so the examples in Python are not run. To run them, install it:" >&2; \
+		echo "  sudo sh -c '$(install_python)'" >&2; exit 0; \
 	fi; \
 	echo "Installing Python…"; \
 	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_python)'
