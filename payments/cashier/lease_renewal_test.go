@@ -46,7 +46,11 @@ func TestAHolderThatLostItsLeaseIsStopped(t *testing.T) {
 	r.cashier.SetRenewal(time.Minute, time.Millisecond)
 	err := r.cashier.HoldIdentity(t.Context(), r.scope, "ada", func(ctx context.Context) error {
 		storetest.StealLease(t, storetest.URL(t), r.app.ID.String(), leaseOf("ada"), time.Minute)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Minute): // the lease is renewed every millisecond
+			t.Error("the holder goes on")
+		}
 		return errors.New("the provider did not answer")
 	})
 	if !errors.Is(err, queue.ErrFenced) {
