@@ -131,6 +131,19 @@ var reportCalls = []call[reports.App]{
 	{"FindSubscriptions", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
 		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{Page: store.Page{Limit: 100}}))
 	}},
+	{"FindDeposits", "its customer", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return page(a.FindDeposits(ctx, reports.DepositQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
+	}},
+	{"FindSubscriptions", "its plan", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{PlanID: h.plan.ID, Page: store.Page{Limit: 100}}))
+	}},
+	{"FindSubscriptions", "its customer", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
+	}},
+	{"EventsOfCustomer", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		list, _, err := a.EventsOfCustomer(ctx, reports.EventQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}})
+		return list, err
+	}},
 	{"ExportHead", "", fault.WalletNotFound, "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.ExportHead(ctx, h.deposit.Identity)
 	}},

@@ -4,26 +4,40 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"time"
+
+	"purser/store"
+	"purser/store/rollups"
+	"purser/tenancy"
 )
 
 const (
-	unusedFeatures = 50 // without usage
-	auditEntries   = 200
-	grantedOneIn   = 40_000
-	figureDays     = 59 // before today: an overview compares 30 days with the 30 before
+	moreFeatures = 50 // beside the one of the load; most without usage
+	auditEntries = 200
+	grantedOneIn = 40_000
+	keptDenials  = 200_000
+	figureDays   = 59 // before today: an overview compares 30 days with the 30 before
 )
+
+// unusedKey is a feature without usage.
+const unusedKey = "feature-49"
+
+// createFeatures makes a long catalog. "calls" and "exports" are the first by key.
+func (t *tenant) createFeatures(ctx context.Context, n *node) error {
+	for i := range moreFeatures {
+		feature := map[string]any{"key": fmt.Sprintf("feature-%02d", i), "name": fmt.Sprintf("Feature %d", i), "unit": "call",
+			"creditKey": "credits", "costNanocredits": fmt.Sprint(cost)}
+		if err := t.post(ctx, n, "/v1/features", feature, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // fillReports creates what the application's pages show beside wallets and events:
 // through the server where that is fast, otherwise in SQL.
 func (b *bench) fillReports(ctx context.Context, g grown, client *browser) error {
 	t := g.tenant
-	for i := range unusedFeatures {
-		feature := map[string]any{"key": fmt.Sprintf("feature-%02d", i), "name": fmt.Sprintf("Feature %d", i), "unit": "call",
-			"creditKey": "credits", "costNanocredits": fmt.Sprint(cost)}
-		if err := t.post(ctx, g.node, "/v1/features", feature, nil); err != nil {
-			return err
-		}
-	}
 	for i := range auditEntries { // each is a row of the audit log
 		if _, err := client.send(ctx, client.org+"/settings", url.Values{"name": {fmt.Sprintf("%s %d", orgName, i)}}); err != nil {
 			return err
@@ -37,8 +51,43 @@ func (b *bench) fillReports(ctx context.Context, g grown, client *browser) error
 	if _, _, err := client.get(ctx, client.app); err != nil {
 		return err
 	}
-	_, err := b.harness.postgres.query(ctx, t.database, t.customerRowsSQL()+t.figuresSQL()+g.quiet.figuresSQL())
-	return err
+	if _, err := b.harness.postgres.query(ctx, t.database, t.customerRowsSQL()+t.figuresSQL()+g.quiet.figuresSQL()); err != nil {
+		return err
+	}
+	return b.addUpUsage(ctx, t, g.quiet)
+}
+
+// addUpUsage makes the usage statistics of the stored events, which are older than those
+// that the server has added up meanwhile.
+func (b *bench) addUpUsage(ctx context.Context, tenants ...*tenant) error {
+	fmt.Fprintln(b.progress, "adding up usage…")
+	for _, t := range tenants {
+		if _, err := b.harness.postgres.query(ctx, t.database, t.forgetUsageSQL()); err != nil {
+			return err
+		}
+	}
+	db, err := store.Open(ctx, b.harness.postgres.server.URL(tenants[0].database), store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, t := range tenants {
+		app := db.Rollups(tenancy.Scope{OrgID: t.org, AppID: t.app})
+		if _, err := app.Settle(ctx, rollups.Alone); err != nil {
+			return err
+		}
+		if err := app.RecordLiability(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tenant) forgetUsageSQL() (sql string) {
+	for _, table := range []string{"usage_progress", "usage_hours", "usage_totals", "usage_months", "usage_dimensions", "usage_values"} {
+		sql += fmt.Sprintf("DELETE FROM %s WHERE app_id = '%s';", table, t.app)
+	}
+	return "BEGIN;" + sql + "COMMIT"
 }
 
 // customerRowsSQL gives a fourth of the wallets a subscription, a tenth a checkout that was
@@ -48,8 +97,9 @@ func (t *tenant) customerRowsSQL() string {
 		SET session_replication_role = replica;
 		BEGIN;
 		CREATE TEMPORARY TABLE chosen ON COMMIT DROP AS
-		SELECT app_id, org_id, id, created_at, substr(identity, length('%[2]s') + 1)::bigint AS n
-		FROM wallets WHERE app_id = '%[1]s' AND identity >= '%[3]s';
+		SELECT w.app_id, w.org_id, w.id, w.created_at, w.last_seq + 1 AS seq, b.amount_nanocredits AS held, substr(w.identity, length('%[2]s') + 1)::bigint AS n
+		FROM wallets w JOIN balances b ON b.app_id = w.app_id AND b.wallet_id = w.id
+		WHERE w.app_id = '%[1]s' AND w.identity >= '%[3]s';
 
 		INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, plan_id, created_at, ended_at)
 		SELECT c.app_id, c.id, c.org_id, c.id, s.status, c.created_at, c.created_at + 31 * %[6]d::bigint, '{}', p.id, c.created_at,
@@ -67,19 +117,37 @@ func (t *tenant) customerRowsSQL() string {
 		SELECT app_id, id, org_id, id, 'checkout', '{"sale": {"planKey": "%[9]s", "amountCents": 2900, "currency": "eur"}}', 'dropped', created_at FROM chosen WHERE n %% 20 = 10 ORDER BY id;
 
 		INSERT INTO journal (app_id, org_id, id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
-		SELECT app_id, org_id, %[8]s, id, 2, 'refund', '%[4]s', -%[5]d::numeric - %[7]d, 0, %[7]d, created_at FROM chosen WHERE n %% 1000 = 1 ORDER BY id;
+		SELECT app_id, org_id, %[8]s, id, seq, 'refund', '%[4]s', -held - %[7]d, 0, %[7]d, created_at FROM chosen WHERE n %% 1000 = 1 ORDER BY id;
 		UPDATE balances b SET amount_nanocredits = 0, debt_nanocredits = %[7]d
 		FROM chosen c WHERE b.app_id = c.app_id AND b.wallet_id = c.id AND c.n %% 1000 = 1;
-		UPDATE wallets w SET version = 2, last_seq = 2 FROM chosen c WHERE w.app_id = c.app_id AND w.id = c.id AND c.n %% 1000 = 1;
+		UPDATE wallets w SET version = version + 1, last_seq = c.seq FROM chosen c WHERE w.app_id = c.app_id AND w.id = c.id AND c.n %% 1000 = 1;
 
 		INSERT INTO journal (app_id, org_id, id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
-		SELECT app_id, org_id, %[8]s, id, 2, 'grant', '%[4]s', %[7]d, %[5]d::numeric + %[7]d, 0, created_at FROM chosen WHERE n %% %[10]d = 1003 ORDER BY id;
+		SELECT app_id, org_id, %[8]s, id, seq, 'grant', '%[4]s', %[7]d, held + %[7]d, 0, created_at FROM chosen WHERE n %% %[10]d = 1003 ORDER BY id;
 		UPDATE balances b SET amount_nanocredits = amount_nanocredits + %[7]d
 		FROM chosen c WHERE b.app_id = c.app_id AND b.wallet_id = c.id AND c.n %% %[10]d = 1003;
-		UPDATE wallets w SET version = 2, last_seq = 2 FROM chosen c WHERE w.app_id = c.app_id AND w.id = c.id AND c.n %% %[10]d = 1003;
+		UPDATE wallets w SET version = version + 1, last_seq = c.seq FROM chosen c WHERE w.app_id = c.app_id AND w.id = c.id AND c.n %% %[10]d = 1003;
 		INSERT INTO debtors (app_id, wallet_id, credit_id, org_id) SELECT app_id, id, '%[4]s', org_id FROM chosen WHERE n %% 1000 = 1 ORDER BY id;
+		CREATE TEMPORARY TABLE paying ON COMMIT DROP AS
+		SELECT c.*, m.at FROM chosen c
+		CROSS JOIN LATERAL (SELECT %[11]d - (c.n * 7919 %% 1000) * %[12]d / 1000 AS at) m
+		WHERE c.n %% 20 = 7 ORDER BY m.at;
+		INSERT INTO journal (app_id, org_id, id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, idempotency_key, created_at)
+		SELECT app_id, org_id, %[13]s, id, seq, 'deposit', '%[4]s', %[7]d, held + %[7]d, 0, 'again-' || n, at FROM paying;
+		UPDATE balances b SET amount_nanocredits = amount_nanocredits + %[7]d FROM paying c WHERE b.app_id = c.app_id AND b.wallet_id = c.id;
+		UPDATE wallets w SET version = version + 1, last_seq = c.seq FROM paying c WHERE w.app_id = c.app_id AND w.id = c.id;
+		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, amount_cents, currency, free, created_at)
+		SELECT app_id, 'session', 'cs_' || n, org_id, id, 500 + n %% 700, 'eur', false, at FROM paying;
+		INSERT INTO denial_records (app_id, id, org_id, request_id, key_id, at, identity, feature_id, credit_id, reason, gate, event_id, quantity, billable,
+			pricing_mode, cost_nanocredits, quantity_per_unit, basis_points, amount_nanocredits, balance_nanocredits, debt_nanocredits)
+		SELECT '%[1]s', %[14]s, '%[15]s', %[14]s, '%[16]s', d.at, '%[2]s' || lpad((g %% 20000)::text, %[17]d, '0'), f.ids[1 + g %% cardinality(f.ids)], '%[4]s',
+			'insufficient_balance', 'balance', g::text, 1, 1, 'fixed', %[7]d, 1, 10000, %[7]d, 0, 0
+		FROM generate_series(0, %[18]d - 1) g
+		CROSS JOIN LATERAL (SELECT %[11]d - (%[18]d - g) * 10000::bigint AS at) d
+		CROSS JOIN (SELECT array_agg(id ORDER BY key) AS ids FROM features WHERE app_id = '%[1]s' AND key < '%[19]s') f;
 		COMMIT;`,
-		t.app, identityPrefix, identityOf(fewWallets), t.credit, int64(deposit), dayMS, cost, uuidAt("created_at", "n"), planKey, grantedOneIn)
+		t.app, identityPrefix, identityOf(fewWallets), t.credit, int64(deposit), dayMS, cost, uuidAt("created_at", "n"), planKey, grantedOneIn,
+		time.Now().UnixMilli(), storedOver.Milliseconds(), uuidAt("at", "n"), uuidAt("d.at", "g"), t.org, t.key, identityDigits, keptDenials, unusedKey)
 }
 
 const (

@@ -19,7 +19,12 @@ const (
 	// few enough for a Ctrl-C to be heard.
 	storedAtOnce = 500_000
 	// storedOver is the time over which stored events are spread, up to now.
-	storedOver = 30 * 24 * time.Hour
+	storedOver = 100 * 24 * time.Hour
+	// entitiesOneIn is how few events name an entity and have properties, and manyValues
+	// how many different values those have: more than are kept on a day.
+	entitiesOneIn = 10
+	manyValues    = 5_000
+	fewValues     = 20
 
 	quietName    = "Quiet"
 	quietWallets = 10
@@ -40,18 +45,29 @@ func (b *bench) newGrown(ctx context.Context, database string, events int) (g gr
 	if g.quiet, err = b.newTenant(ctx, g.node, quietName, quietWallets); err != nil {
 		return g, err
 	}
-	return g, b.storeTogether(ctx, share{g.tenant, events}, share{g.quiet, quietEvents})
+	if err := g.tenant.createFeatures(ctx, g.node); err != nil {
+		return g, err
+	}
+	fmt.Fprintf(b.progress, "making %d more wallets…\n", b.options.many)
+	wallets := g.tenant.walletsSQL(fewWallets, fewWallets+b.options.many, time.Now().Add(-2*storedOver-2*time.Hour), storedOver)
+	if _, err := b.harness.postgres.query(ctx, database, wallets); err != nil {
+		return g, err
+	}
+	half := events / 2
+	return g, b.storeTogether(ctx, share{g.tenant, 0, fewWallets, events - half}, share{g.tenant, fewWallets, b.options.many, half},
+		share{g.quiet, 0, quietWallets, quietEvents})
 }
 
-// share is how many of the stored events are a tenant's.
+// share is how many of the stored events some wallets of a tenant have in all, each in turn.
 type share struct {
 	*tenant
-	events int
+	first, wallets int
+	events         int
 }
 
 // store gives the tenant's wallets that many events in all, past the server.
 func (b *bench) store(ctx context.Context, t *tenant, events int) error {
-	return b.storeTogether(ctx, share{t, events})
+	return b.storeTogether(ctx, share{t, 0, t.wallets, events})
 }
 
 // storeTogether stores the events of several tenants of a database in the order of
@@ -74,7 +90,7 @@ func (b *bench) storeTogether(ctx context.Context, shares ...share) error {
 		fmt.Fprintf(b.progress, "stored %d of %d events\n", all*(step+1)/steps, all)
 	}
 	for _, s := range shares {
-		s.stored = s.events
+		s.stored += s.events
 		if _, err := b.harness.postgres.query(ctx, s.database, s.chargedSQL()); err != nil {
 			return err
 		}
@@ -85,32 +101,47 @@ func (b *bench) storeTogether(ctx context.Context, shares ...share) error {
 // insertEventsSQL writes events as the server would have, in the order of time: the
 // indexes grow as they do in life.
 func insertEventsSQL(rows []string) string {
-	return `
-		INSERT INTO usage_events (app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
-			amount_nanocredits, balance_after)
-		` + strings.Join(rows, " UNION ALL ") + ` ORDER BY 3`
-}
-
-// eventsSQL selects the rows of events, each wallet in turn.
-func (t *tenant) eventsSQL(from, to int, moment string) string {
-	return fmt.Sprintf(`
-		SELECT w.app_id, w.org_id, %[1]s, %[2]s, '\x00'::bytea || uuid_send(%[3]s), w.id, '%[4]s'::uuid, 2 + g / %[5]d, f.price_number, 1,
-			%[6]d::numeric, %[7]d - %[6]d * (1 + g / %[5]d)::numeric
-		FROM generate_series(%[8]d::bigint, %[9]d - 1) g
-		JOIN wallets w ON w.app_id = '%[10]s' AND w.identity = '%[11]s' || lpad((g %% %[5]d)::text, %[12]d, '0')
-		JOIN features f ON f.app_id = '%[10]s' AND f.key = '%[13]s'`,
-		moment, uuidAt(moment, "g"), uuidAt(moment, "g"), t.key, t.wallets,
-		int64(cost), int64(deposit), from, to, t.app, identityPrefix, identityDigits, featureKey)
-}
-
-// chargedSQL brings wallets, balances and the feature to where the stored events
-// leave them.
-func (t *tenant) chargedSQL() string {
-	each := t.stored / t.wallets
 	return fmt.Sprintf(`
 		BEGIN;
-		UPDATE wallets SET version = version + 1, last_seq = last_seq + %[2]d, charged = true WHERE app_id = '%[1]s';
-		UPDATE balances SET amount_nanocredits = amount_nanocredits - %[3]d WHERE app_id = '%[1]s';
-		UPDATE features SET deduplication_locked = true WHERE app_id = '%[1]s';
-		COMMIT`, t.app, each, int64(each)*cost)
+		CREATE TEMPORARY TABLE stored ON COMMIT DROP AS
+		%[1]s;
+		INSERT INTO usage_events (app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
+			amount_nanocredits, balance_after, entity_id)
+		SELECT app_id, org_id, at, tx_id, event_id, wallet_id, key_id, seq, price_number, 1, amount, balance,
+			CASE WHEN g %% %[2]d = 0 THEN 'order-' || g / %[2]d %% %[3]d END
+		FROM stored ORDER BY at;
+		INSERT INTO event_properties (app_id, wallet_id, seq, org_id, properties)
+		SELECT app_id, wallet_id, seq, org_id, jsonb_build_object('model', 'model-' || g / %[2]d %% %[4]d, 'session', 'session-' || g / %[2]d %% %[3]d)
+		FROM stored WHERE g %% %[2]d = 0 ORDER BY at;
+		COMMIT;`, strings.Join(rows, " UNION ALL "), entitiesOneIn, manyValues, fewValues)
+}
+
+// eventsSQL selects the rows of events. Half are of one feature, and the others of the
+// few that are used.
+func (s share) eventsSQL(from, to int, moment string) string {
+	return fmt.Sprintf(`
+		SELECT g, w.app_id, w.org_id, %[1]s AS at, %[2]s AS tx_id, '\x00'::bytea || uuid_send(%[3]s) AS event_id, w.id AS wallet_id, '%[4]s'::uuid AS key_id,
+			2 + g / %[5]d AS seq, f.numbers[1 + greatest(0, (g / %[5]d + g) %% (2 * %[14]d) - %[14]d) %% cardinality(f.numbers)] AS price_number,
+			%[6]d::numeric AS amount, %[7]d - %[6]d * (1 + g / %[5]d)::numeric AS balance
+		FROM generate_series(%[8]d::bigint, %[9]d - 1) g
+		JOIN wallets w ON w.app_id = '%[10]s' AND w.identity = '%[11]s' || lpad((%[13]d + g %% %[5]d)::text, %[12]d, '0')
+		CROSS JOIN (SELECT array_agg(price_number ORDER BY key) AS numbers FROM features WHERE app_id = '%[10]s' AND key <> '%[15]s') f`,
+		moment, uuidAt(moment, "g"), uuidAt(moment, "g"), s.key, s.wallets,
+		int64(cost), int64(deposit), from, to, s.app, identityPrefix, identityDigits, s.first, usedFeatures, limitedKey)
+}
+
+// usedFeatures are how many features have stored events: the first by their keys.
+const usedFeatures = 8
+
+// chargedSQL brings wallets, balances and features to where the stored events leave them.
+func (s share) chargedSQL() string {
+	return fmt.Sprintf(`
+		BEGIN;
+		CREATE TEMPORARY TABLE charged ON COMMIT DROP AS
+		SELECT id, greatest(0, (%[3]d - substr(identity, length('%[4]s') + 1)::bigint + %[2]d + %[5]d - 1) / %[5]d) AS events
+		FROM wallets WHERE app_id = '%[1]s' AND identity >= '%[6]s' AND identity < '%[7]s';
+		UPDATE wallets w SET version = version + 1, last_seq = last_seq + c.events, charged = true FROM charged c WHERE w.app_id = '%[1]s' AND w.id = c.id;
+		UPDATE balances b SET amount_nanocredits = amount_nanocredits - %[8]d * c.events FROM charged c WHERE b.app_id = '%[1]s' AND b.wallet_id = c.id;
+		UPDATE features SET deduplication_locked = true WHERE app_id = '%[1]s' AND key <> '%[9]s';
+		COMMIT`, s.app, s.first, s.events, identityPrefix, s.wallets, identityOf(s.first), identityOf(s.first+s.wallets), int64(cost), unusedKey)
 }

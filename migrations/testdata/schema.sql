@@ -1166,6 +1166,7 @@ CREATE UNIQUE INDEX subscription_is_kept_once ON public.subscriptions USING btre
 CREATE INDEX subscriptions_by_plan ON public.subscriptions USING btree (app_id, plan_id, wallet_id) WHERE (plan_id IS NOT NULL);
 CREATE INDEX subscriptions_by_status ON public.subscriptions USING btree (app_id, status, id) WHERE (id IS NOT NULL);
 CREATE INDEX subscriptions_not_live ON public.subscriptions USING btree (app_id, wallet_id, id) WHERE (status = ANY (ARRAY['incomplete'::text, 'canceled'::text]));
+CREATE INDEX subscriptions_of_a_plan ON public.subscriptions USING btree (app_id, plan_id, status, id) WHERE (plan_id IS NOT NULL);
 CREATE INDEX subscriptions_on_hold ON public.subscriptions USING btree (app_id, wallet_id) WHERE (status = ANY (ARRAY['past_due'::text, 'unpaid'::text]));
 CREATE UNIQUE INDEX wallet_has_one_live_subscription ON public.subscriptions USING btree (app_id, wallet_id) WHERE (status = ANY (ARRAY['active'::text, 'trialing'::text, 'past_due'::text, 'unpaid'::text, 'paused'::text]));
 ALTER TABLE subscriptions ENABLE ROW LEVEL SECURITY;

@@ -17,6 +17,7 @@ import (
 type DepositQuery struct {
 	Kind      metering.EntryKind // any of deposit, grant and top-up when empty
 	CreditKey string             // all when empty
+	Identity  string             // of a customer, in a usual spelling; all when empty
 	From, To  int64              // by the application's clock, half-open; 0 for no end
 	Oldest    bool               // oldest first; Before is then the id that the page follows
 	pg.Page
@@ -72,7 +73,27 @@ func someDeposits(name, order string) pg.Statement {
 			ORDER BY d.id `+order+withTheirNames+order)
 }
 
+// customerDeposits is for one wallet, in the order of its journal. The page follows a
+// deposit of the wallet.
+func customerDeposits(name, order, after, end string) pg.Statement {
+	return pg.Declare(name, `
+		SELECT`+ledger.DepositColumns+`, j.kind, j.wallet_id, j.source_kind, j.source_id
+		FROM (
+			SELECT id, wallet_id, seq, kind, credit_id, delta_nanocredits, idempotency_key, created_at, source_kind, source_id
+			FROM journal WHERE app_id = $1 AND wallet_id = $2
+			  AND seq `+after+` coalesce((SELECT p.seq FROM journal p WHERE p.app_id = $1 AND p.id = $3 AND p.wallet_id = $2), `+end+`)
+			  AND created_at >= $4 AND created_at < $5 AND kind = ANY ($7) AND ($8::uuid IS NULL OR credit_id = $8)
+			ORDER BY seq `+order+` LIMIT $6
+		) j
+		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		ORDER BY j.seq `+order)
+}
+
 var (
+	listCustomerDeposits       = customerDeposits("list deposits of a customer", "DESC", "<", "9223372036854775807")
+	listOldestCustomerDeposits = customerDeposits("list deposits of a customer, oldest first", "ASC", ">", "0")
+
 	listAllDeposits        = allDeposits("list deposits of all wallets", "DESC")
 	listSomeDeposits       = someDeposits("list deposits of kinds and credits", "DESC")
 	listOldestDeposits     = allDeposits("list deposits of all wallets, oldest first", "ASC")
@@ -95,6 +116,10 @@ func (a App) FindDeposits(ctx context.Context, q DepositQuery) (list []DepositFo
 		// which is longer than a page, it would sort all deposits there are.
 		if _, err := tx.Conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: deposits: %w", err)
+		}
+		if q.Identity != "" {
+			list, err = tx.customerDeposits(ctx, q)
+			return err
 		}
 		ahead, err := pg.Find(ctx, tx, selectClockOffset, pgx.RowTo[int64], pg.ErrNoAppState)
 		if err != nil {
@@ -127,6 +152,30 @@ func (a App) FindDeposits(ctx context.Context, q DepositQuery) (list []DepositFo
 	})
 	list, more = pg.Cut(list, q.Limit)
 	return list, more, err
+}
+
+// to is the end of the query's time.
+func (q DepositQuery) to() int64 {
+	if q.To == 0 {
+		return lastMoment
+	}
+	return q.To
+}
+
+func (tx appTx) customerDeposits(ctx context.Context, q DepositQuery) ([]DepositFound, error) {
+	wallets, err := tx.customer(ctx, q.Identity)
+	if err != nil || len(wallets) == 0 {
+		return nil, err
+	}
+	kinds, creditID, err := tx.depositFilter(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	statement := listCustomerDeposits
+	if q.Oldest {
+		statement = listOldestCustomerDeposits
+	}
+	return pg.Collect(ctx, tx, statement, readDepositFound, wallets[0], q.Before, q.From, q.to(), q.OneMore(), kinds, creditID)
 }
 
 // depositFilter is which kinds are asked for, and which credit if it is one.

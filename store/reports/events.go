@@ -31,6 +31,7 @@ type EventFound struct {
 type EventQuery struct {
 	EventID    string
 	WalletID   ids.ID
+	Identity   string // of EventsOfCustomer: in a usual spelling
 	BeforeSeq  int64  // 0 for the newest
 	FeatureKey string // all when empty; ignored for a wallet
 	From, To   int64  // half-open, in milliseconds; 0 for none; ignored for a wallet

@@ -17,7 +17,7 @@ import (
 // walletsScanned is how many wallets one page of a search reads for identities that
 // contain the text. An index for any part of an identity would be written with every new
 // wallet, and the policies keep Postgres from using one for text patterns.
-const walletsScanned = 50_000
+const walletsScanned = 12_000
 
 // WalletSearch finds wallets by a part of their identity, in any case: first those that
 // begin with it, ordered by identity, then those that contain it, newest first. The zero
@@ -51,6 +51,9 @@ var (
 
 	walletScanEnd = pg.Declare("find end of wallets scan", `
 		SELECT id FROM wallets WHERE app_id = $1 AND id < $2 ORDER BY id DESC OFFSET $3 LIMIT 1`)
+
+	selectCustomer = pg.Declare("select wallet of a customer", `
+		SELECT id FROM wallets WHERE app_id = $1 AND identity = ANY ($2) ORDER BY identity <> $3 LIMIT 1`)
 
 	selectSubscriptionWallet = pg.Declare("select wallet of a subscription", `
 		SELECT wallet_id FROM subscriptions WHERE app_id = $1 AND id = $2`)
@@ -118,6 +121,12 @@ func spellings(text string) []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// customer is the wallet of an identity, written as it is or else in a usual spelling. There
+// may be none.
+func (tx appTx) customer(ctx context.Context, identity string) ([]ids.ID, error) {
+	return pg.Collect(ctx, tx, selectCustomer, pgx.RowTo[ids.ID], spellings(identity), identity)
 }
 
 // SubscriptionWallet is the wallet of a subscription.

@@ -33,19 +33,56 @@ const subscriptionFoundColumns = `
 	s.id, s.wallet_id, w.identity, s.plan_id, coalesce(p.key, ''), coalesce(p.name, ''), s.status, s.period_start, s.period_end,
 	s.cancel_at_period_end, s.scheduled IS NOT NULL, s.pending IS NOT NULL, coalesce(s.provider_id, ''), s.created_at, coalesce(s.ended_at, 0)`
 
+const storedSubscriptionColumns = `id, wallet_id, plan_id, status, period_start, period_end, cancel_at_period_end, scheduled, pending, provider_id, created_at, ended_at`
+
 // A page is cut before what its rows refer to is looked up. Left to itself, the
 // planner may look it up for all subscriptions, and cut then.
-func pageOfSubscriptions(name, where, order string) pg.Statement {
-	return pg.Declare(name, `
-		SELECT`+subscriptionFoundColumns+`
-		FROM (
-			SELECT id, wallet_id, plan_id, status, period_start, period_end, cancel_at_period_end, scheduled, pending, provider_id, created_at, ended_at
-			FROM subscriptions WHERE app_id = $1 AND `+where+`
-			ORDER BY id `+order+` LIMIT $3
+const (
+	subscriptionsFound = `
+		SELECT` + subscriptionFoundColumns + `
+		FROM (`
+
+	withTheirPlans = `
+			LIMIT $3
 		) s
 		JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id
 		LEFT JOIN plans p ON p.app_id = $1 AND p.id = s.plan_id
-		ORDER BY s.id `+order)
+		ORDER BY s.id `
+)
+
+func pageOfSubscriptions(name, where, order string) pg.Statement {
+	return pg.Declare(name, subscriptionsFound+`
+			SELECT `+storedSubscriptionColumns+`
+			FROM subscriptions WHERE app_id = $1 AND `+where+`
+			ORDER BY id `+order+withTheirPlans+order)
+}
+
+// pageOfPlan is for one plan. Each status has its own part of the index, and the first of
+// all are among the first of each.
+func pageOfPlan(name, where, order string) pg.Statement {
+	return pg.Declare(name, subscriptionsFound+`
+			SELECT `+pg.Prefixed("d", storedSubscriptionColumns)+`
+			FROM unnest($4::text[]) AS t (status) CROSS JOIN LATERAL (
+				SELECT `+storedSubscriptionColumns+`
+				FROM subscriptions WHERE app_id = $1 AND plan_id = $5 AND status = t.status AND `+where+`
+				ORDER BY plan_id `+order+`, status `+order+`, id `+order+` LIMIT $3
+			) d
+			ORDER BY d.id `+order+withTheirPlans+order)
+}
+
+// pageOfCustomer is for one wallet, of any plan or one. The two halves have an index each.
+func pageOfCustomer(name, where, order string) pg.Statement {
+	return pg.Declare(name, subscriptionsFound+`
+			SELECT `+pg.Prefixed("d", storedSubscriptionColumns)+`
+			FROM (
+				SELECT `+storedSubscriptionColumns+`
+				FROM subscriptions WHERE app_id = $1 AND wallet_id = $6 AND `+where+` AND status IN `+ledger.LiveStatuses+`
+				UNION ALL
+				SELECT `+storedSubscriptionColumns+`
+				FROM subscriptions WHERE app_id = $1 AND wallet_id = $6 AND `+where+` AND status IN ('incomplete', 'canceled')
+			) d
+			WHERE d.status = ANY ($4) AND ($5::uuid IS NULL OR d.plan_id = $5)
+			ORDER BY d.id `+order+withTheirPlans+order)
 }
 
 var (
@@ -64,6 +101,11 @@ var (
 	listOldestSubscriptions         = pageOfSubscriptions("list subscriptions, oldest first", `id > $2`, `ASC`)
 	listOldestSubscriptionsByStatus = pageOfSubscriptions("list subscriptions by status, oldest first", `status = $4 AND id > $2`, `ASC`)
 	listOldestSubscriptionsOnHold   = pageOfSubscriptions("list subscriptions on hold, oldest first", `status IN ('past_due', 'unpaid') AND id > $2`, `ASC`)
+
+	listSubscriptionsOfPlan           = pageOfPlan("list subscriptions of a plan", `id < $2`, `DESC`)
+	listOldestSubscriptionsOfPlan     = pageOfPlan("list subscriptions of a plan, oldest first", `id > $2`, `ASC`)
+	listSubscriptionsOfCustomer       = pageOfCustomer("list subscriptions of a customer", `id < $2`, `DESC`)
+	listOldestSubscriptionsOfCustomer = pageOfCustomer("list subscriptions of a customer, oldest first", `id > $2`, `ASC`)
 
 	// The two halves have an index each.
 	listSubscriptionsOfWallet = pg.Declare("list subscriptions of a wallet", `
@@ -94,7 +136,27 @@ type SubscriptionQuery struct {
 	Oldest bool                        // oldest first; Before is then the id that the page follows
 	Status metering.SubscriptionStatus // any when empty
 	OnHold bool                        // only those for which a payment failed
+
+	PlanID   ids.ID // any when zero
+	Identity string // of a customer, in a usual spelling; any when empty
 	pg.Page
+}
+
+var allStatuses = []string{
+	string(metering.StatusActive), string(metering.StatusTrialing), string(metering.StatusPastDue), string(metering.StatusUnpaid),
+	string(metering.StatusPaused), string(metering.StatusIncomplete), string(metering.StatusCanceled),
+}
+
+// statuses are those that a query asks for.
+func (q SubscriptionQuery) statuses() []string {
+	switch {
+	case q.OnHold:
+		return []string{string(metering.StatusPastDue), string(metering.StatusUnpaid)}
+	case q.Status != "":
+		return []string{string(q.Status)}
+	default:
+		return allStatuses
+	}
 }
 
 // FindSubscriptions answers a query, and reports whether there are more.
@@ -103,6 +165,10 @@ func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list [
 		all, byStatus, onHold, start := listSubscriptions, listSubscriptionsByStatus, listSubscriptionsOnHold, q.Start()
 		if q.Oldest {
 			all, byStatus, onHold, start = listOldestSubscriptions, listOldestSubscriptionsByStatus, listOldestSubscriptionsOnHold, q.Before
+		}
+		if q.Identity != "" || !q.PlanID.IsZero() {
+			list, err = tx.someSubscriptions(ctx, q, start)
+			return err
 		}
 		switch {
 		case q.OnHold:
@@ -116,6 +182,23 @@ func (a App) FindSubscriptions(ctx context.Context, q SubscriptionQuery) (list [
 	})
 	list, more = pg.Cut(list, q.Limit)
 	return list, more, err
+}
+
+// someSubscriptions are of a plan, a customer or both.
+func (tx appTx) someSubscriptions(ctx context.Context, q SubscriptionQuery, start ids.ID) ([]SubscriptionFound, error) {
+	args := []any{start, q.OneMore(), q.statuses(), pg.OrNull(q.PlanID)}
+	ofPlan, ofCustomer := listSubscriptionsOfPlan, listSubscriptionsOfCustomer
+	if q.Oldest {
+		ofPlan, ofCustomer = listOldestSubscriptionsOfPlan, listOldestSubscriptionsOfCustomer
+	}
+	if q.Identity == "" {
+		return pg.Collect(ctx, tx, ofPlan, readSubscriptionFound, args...)
+	}
+	wallets, err := tx.customer(ctx, q.Identity)
+	if err != nil || len(wallets) == 0 {
+		return nil, err
+	}
+	return pg.Collect(ctx, tx, ofCustomer, readSubscriptionFound, append(args, wallets[0])...)
 }
 
 // maxPastSubscriptions is how many subscriptions of one wallet are listed: more than a

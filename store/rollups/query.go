@@ -1,9 +1,11 @@
 package rollups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,17 +62,19 @@ var (
 	selectUntil = pg.Declare("select settled usage", `
 		SELECT until FROM usage_progress WHERE app_id = $1`)
 
+	// The rows are put into order afterwards: asked for an order, Postgres sorts what it
+	// adds up, which takes half as long again.
 	sumTotals = pg.Declare("sum usage", `
 		SELECT width_bucket(t.hour, $4::bigint[]), CASE WHEN $6::boolean THEN t.feature_id END, t.credit_id, CASE WHEN $7::boolean THEN t.key_id END, `+sumColumns+`
 		FROM usage_totals t
 		WHERE t.app_id = $1 AND t.hour >= $2 AND t.hour < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
-		GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`)
+		GROUP BY 1, 2, 3, 4`)
 
 	sumWallet = pg.Declare("sum usage of a wallet", `
 		SELECT width_bucket(t.hour, $4::bigint[]), CASE WHEN $6::boolean THEN t.feature_id END, t.credit_id, NULL::uuid, `+sumColumns+`
 		FROM usage_hours t
 		WHERE t.app_id = $1 AND t.wallet_id = $7 AND t.hour >= $2 AND t.hour < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
-		GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
+		GROUP BY 1, 2, 3`)
 
 	// The months say who was active; each month is read in the order of wallets, as far
 	// as the page needs.
@@ -142,9 +146,16 @@ func (a App) Usage(ctx context.Context, q Query) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
+		slices.SortFunc(u.Rows, Row.compare)
 		return u.name(ctx, tx)
 	})
 	return u, err
+}
+
+// compare orders rows by bucket, then by the ids of the group.
+func (r Row) compare(other Row) int {
+	return cmp.Or(cmp.Compare(r.Start, other.Start), slices.Compare(r.FeatureID[:], other.FeatureID[:]),
+		slices.Compare(r.CreditID[:], other.CreditID[:]), slices.Compare(r.KeyID[:], other.KeyID[:]))
 }
 
 // WalletUsage reads the sums of each customer that was active, at most limit of them, in

@@ -37,7 +37,7 @@ func exportName(req *site.Request, of string, more bool) string {
 func (s *Pages) depositsExport(req *site.Request) (site.Response, error) {
 	q, problems := depositQuery(req)
 	if len(problems) > 0 {
-		return site.Redirect(req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to").At("", "")), nil
+		return site.Redirect(req.Listing(req.AppPath("deposits"), depositFilters...).At("", "")), nil
 	}
 	q.Limit = maxExport
 	found, more, err := req.Reports().FindDeposits(req.Context, q)
@@ -63,13 +63,13 @@ func (s *Pages) depositsExport(req *site.Request) (site.Response, error) {
 func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
 	q, problems := eventQuery(req)
 	if len(problems) > 0 {
-		return site.Redirect(req.Listing(req.AppPath("events"), "event", "feature", "from", "to").At("", "")), nil
+		return site.Redirect(req.Listing(req.AppPath("events"), eventFilters...).At("", "")), nil
 	}
 	q.Limit = exportPortion
 	var rows [][]string
 	more := true
 	for range exportPortions {
-		found, next, err := req.Reports().Events(req.Context, q)
+		found, next, err := findEvents(req, &q)
 		if err != nil {
 			return site.Response{}, err
 		}
@@ -80,10 +80,9 @@ func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
 				e.Charge.Amount.Credits(), e.Charge.Amount.String(), e.BalanceAfter.String(), e.KeyName, string(e.Properties),
 			})
 		}
-		if more = next != nil; !more || len(rows) >= maxExport {
+		if more = next != ""; !more || len(rows) >= maxExport {
 			break
 		}
-		q.Page = *next
 	}
 	return site.CSVFile(exportName(req, "events", more), []string{
 		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
@@ -92,7 +91,10 @@ func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) subscriptionsExport(req *site.Request) (site.Response, error) {
-	q := subscriptionQuery(req)
+	q, _, err := subscriptionQuery(req)
+	if err != nil {
+		return site.Response{}, err
+	}
 	q.Limit = maxExport
 	found, more, err := req.Reports().FindSubscriptions(req.Context, q)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"purser/store"
 	"purser/store/payments"
 	"purser/store/reports"
+	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
 	"purser/web/site"
@@ -24,33 +25,53 @@ func (s *Pages) events(req *site.Request) (site.Response, error) {
 	}
 	q, problems := eventQuery(req)
 	q.Page = p
-	list := req.Listing(req.AppPath("events"), "event", "feature", "from", "to")
+	list := req.Listing(req.AppPath("events"), eventFilters...)
 	view := supportpage.EventList{
-		Frame: req.Frame("Events", "events"), Path: list.Path, Export: list.File(), EventID: q.EventID, FeatureKey: q.FeatureKey, Features: options,
+		Frame: req.Frame("Events", "events"), Path: list.Path, Export: list.File(), EventID: q.EventID, Identity: q.Identity, FeatureKey: q.FeatureKey, Features: options,
 		From: req.Query("from"), To: req.Query("to"), Presets: presets(list, req.Now()), Active: len(list.Filter) > 0, Problems: problems,
 	}
 	if len(problems) > 0 {
 		return site.Invalid(supportpage.Events(view)), nil
 	}
-	found, next, err := req.Reports().Events(req.Context, q)
+	found, next, err := findEvents(req, &q)
 	if err != nil {
 		return site.Response{}, err
 	}
 	for _, e := range found {
 		view.Events = append(view.Events, newEventRow(req, e, true))
 	}
-	older := ""
-	if next != nil {
-		older = next.Before.Format(ids.Transaction)
-		view.Unfinished = len(found) < p.Limit
+	view.Unfinished = next != "" && len(found) < p.Limit
+	if q.Identity != "" {
+		view.Pages = list.Pages("seq", req.Query("seq") != "", next)
+	} else {
+		view.Pages = list.Pages("before", !p.Before.IsZero(), next)
 	}
-	view.Pages = list.Pages("before", !p.Before.IsZero(), older)
 	return site.Show(supportpage.Events(view)), nil
+}
+
+var eventFilters = []string{"event", "identity", "feature", "from", "to"}
+
+// findEvents answers a query, turns it to the next page, and returns that page's position,
+// which is empty at the end.
+func findEvents(req *site.Request, q *reports.EventQuery) (found []reports.EventFound, position string, err error) {
+	if q.Identity != "" && q.EventID == "" {
+		found, q.BeforeSeq, err = req.Reports().EventsOfCustomer(req.Context, *q)
+		if q.BeforeSeq != 0 {
+			position = strconv.FormatInt(q.BeforeSeq, 10)
+		}
+		return found, position, err
+	}
+	found, next, err := req.Reports().Events(req.Context, *q)
+	if next != nil {
+		q.Page, position = *next, next.Before.Format(ids.Transaction)
+	}
+	return found, position, err
 }
 
 // eventQuery parses the filters and their validation errors.
 func eventQuery(req *site.Request) (q reports.EventQuery, problems []component.Problem) {
-	q = reports.EventQuery{EventID: req.Query("event"), FeatureKey: req.Query("feature")}
+	q = reports.EventQuery{EventID: req.Query("event"), Identity: req.Query("identity"), FeatureKey: req.Query("feature")}
+	q.BeforeSeq, _ = strconv.ParseInt(req.Query("seq"), 10, 64)
 	q.From, q.To, problems = readDays(req)
 	return q, problems
 }
@@ -72,11 +93,13 @@ var depositKinds = []component.Option{
 	{Value: string(metering.EntryTopUp), Text: "Top-ups"},
 }
 
+var depositFilters = []string{"identity", "kind", "credit", "from", "to"}
+
 const dayLayout = "2006-01-02"
 
 // depositQuery parses the filters and their validation errors.
 func depositQuery(req *site.Request) (q reports.DepositQuery, problems []component.Problem) {
-	q.CreditKey, q.Oldest = req.Query("credit"), req.Query("sort") == sortOldest
+	q.Identity, q.CreditKey, q.Oldest = req.Query("identity"), req.Query("credit"), req.Query("sort") == sortOldest
 	for _, kind := range depositKinds {
 		if kind.Value == req.Query("kind") {
 			q.Kind = metering.EntryKind(kind.Value)
@@ -93,11 +116,11 @@ func (s *Pages) deposits(req *site.Request) (site.Response, error) {
 	}
 	q, problems := depositQuery(req)
 	q.Page = p
-	list := req.Listing(req.AppPath("deposits"), "kind", "credit", "from", "to", "sort")
+	list := req.Listing(req.AppPath("deposits"), append(depositFilters, "sort")...)
 	keepOrder(list, sortOldest)
 	view := supportpage.DepositList{
 		Frame: req.Frame("Deposits", "deposits"), Path: list.Path, Export: list.File(),
-		Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
+		Identity: q.Identity, Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
 		From: req.Query("from"), To: req.Query("to"), Active: len(list.Without("sort")) > 0, Problems: problems,
 		Presets: presets(list, req.Now()), Sort: list.Filter.Get("sort"), ByAge: byAge(list),
 	}
@@ -137,15 +160,27 @@ var subscriptionStatuses = []component.Option{
 	{Value: string(metering.StatusCanceled), Text: "Ended"},
 }
 
-func subscriptionQuery(req *site.Request) reports.SubscriptionQuery {
+// subscriptionQuery parses the filters and lists the plans to filter by.
+func subscriptionQuery(req *site.Request) (q reports.SubscriptionQuery, plans []component.Option, err error) {
 	chosen := req.Query("status")
-	q := reports.SubscriptionQuery{OnHold: chosen == onHold, Oldest: req.Query("sort") == sortOldest}
+	q = reports.SubscriptionQuery{Identity: req.Query("identity"), OnHold: chosen == onHold, Oldest: req.Query("sort") == sortOldest}
 	for _, status := range subscriptionStatuses {
 		if status.Value == chosen && !q.OnHold {
 			q.Status = metering.SubscriptionStatus(chosen)
 		}
 	}
-	return q
+	if !req.May(tenancy.PlansRead) {
+		return q, nil, nil
+	}
+	plans = []component.Option{{Value: "", Text: "All plans"}}
+	found, _, err := req.Tenant().Plans(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, plan := range found {
+		plans = append(plans, component.Option{Value: plan.Key, Text: plan.Name})
+		if plan.Key == req.Query("plan") {
+			q.PlanID = plan.ID
+		}
+	}
+	return q, plans, err
 }
 
 func (s *Pages) subscriptions(req *site.Request) (site.Response, error) {
@@ -153,16 +188,20 @@ func (s *Pages) subscriptions(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	q := subscriptionQuery(req)
+	q, plans, err := subscriptionQuery(req)
+	if err != nil {
+		return site.Response{}, err
+	}
 	q.Page = p
 	found, more, err := req.Reports().FindSubscriptions(req.Context, q)
 	if err != nil {
 		return site.Response{}, err
 	}
-	list := req.Listing(req.AppPath("subscriptions"), "status", "sort")
+	list := req.Listing(req.AppPath("subscriptions"), "identity", "plan", "status", "sort")
 	keepOrder(list, sortOldest)
 	view := supportpage.SubscriptionList{
 		Frame: req.Frame("Subscriptions", "subscriptions"), Path: list.Path, Export: list.File(), Status: req.Query("status"), Statuses: subscriptionStatuses,
+		Identity: q.Identity, Plan: req.Query("plan"), Plans: plans, Active: len(list.Without("sort")) > 0,
 		Sort: list.Filter.Get("sort"), ByAge: byAge(list),
 	}
 	for _, row := range found {

@@ -112,7 +112,7 @@ func usageBefore(req *site.Request, in usageInput, found rollups.Usage) (rollups
 		return rollups.Usage{}, nil
 	}
 	q := in.Query
-	q.Buckets = buckets
+	q.Buckets, q.ByFeature, q.ByKey = buckets, false, false
 	before, _, err := in.read(req, q)
 	return before, err
 }
