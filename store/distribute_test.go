@@ -12,6 +12,7 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/store/embedded"
+	"purser/store/internal/pg"
 	"purser/store/storetest"
 	"purser/store/verify"
 )
@@ -52,7 +53,15 @@ var imitation = []string{
 	`ALTER DATABASE postgres SET search_path = public, imitated`,
 	`CREATE VIEW imitated.pg_dist_shard AS SELECT logicalrelid, logicalrelid::oid::bigint AS shardid, '0' AS shardminvalue FROM pg_dist_partition`,
 	`CREATE VIEW imitated.pg_dist_shard_placement AS SELECT shardid, 'localhost' AS nodename, 5432::bigint AS nodeport FROM imitated.pg_dist_shard`,
-	`GRANT SELECT ON imitated.pg_dist_shard, imitated.pg_dist_shard_placement TO PUBLIC`,
+	`CREATE TABLE imitated.pg_dist_node (nodeid integer, groupid integer, nodename text, nodeport integer, noderack text, hasmetadata boolean,
+		isactive boolean, noderole text, nodecluster name, metadatasynced boolean, shouldhaveshards boolean)`,
+	`INSERT INTO imitated.pg_dist_node (nodeid, groupid, noderole, shouldhaveshards) VALUES
+		(1, 0, 'primary', false), (2, 3, 'primary', true), (3, 5, 'primary', true), (4, 5, 'secondary', true)`,
+	`CREATE TABLE imitated.pg_dist_placement (placementid bigint, shardid bigint, shardstate integer, shardlength bigint, groupid integer)`,
+	`INSERT INTO imitated.pg_dist_placement (shardid, groupid) VALUES (0, 3), (1, 5)`,
+	`CREATE FUNCTION get_shard_id_for_distribution_column(table_name regclass, distribution_value anyelement) RETURNS bigint
+	LANGUAGE sql AS $$ SELECT get_byte(uuid_send(distribution_value::text::uuid), 15) % 2 $$`,
+	`GRANT SELECT ON ALL TABLES IN SCHEMA imitated TO PUBLIC`,
 	`CREATE FUNCTION shard_name(object_name regclass, shard_id bigint) RETURNS text LANGUAGE sql AS 'SELECT object_name::text'`,
 	`CREATE FUNCTION master_run_on_worker(worker_name text[], port integer[], command text[], parallel boolean,
 		OUT node_name text, OUT node_port integer, OUT success boolean, OUT result text) RETURNS SETOF record
@@ -175,6 +184,35 @@ func TestDistribute(t *testing.T) {
 		home := newHousehold(t, db, openUsage(t, db))
 		if wallet, err := home.Wallet(t.Context(), home.deposit.Identity); err != nil || len(wallet.Balances) != 1 {
 			t.Errorf("the wallet is %+v, %v", wallet, err)
+		}
+	})
+
+	t.Run("has lanes of its own for each worker", func(t *testing.T) {
+		db := openStore(t, url)
+		usage := openUsage(t, db)
+		seen := map[int]bool{}
+		for len(seen) < 2 {
+			app := newTenant(t, db).application.ID
+			place := usage.Place(app)
+			if want := int(app[15] % 2); place != want {
+				t.Fatalf("an application on the worker %d has the place %d", want, place)
+			}
+			for i := range 10 {
+				if lane := usage.LaneOf(app, numbered("wallet", i)); lane/store.SingleLanes != place {
+					t.Errorf("a wallet at the place %d has the lane %d", place, lane)
+				}
+			}
+			seen[place] = true
+		}
+		room, err := db.Connections(t.Context())
+		noError(t, err)
+		if more := room.Need - pg.DefaultConns - store.UsageConns; more != 2*store.SingleLanes {
+			t.Errorf("a second worker needs %d connections more", more)
+		}
+		exec(t, owner, `UPDATE imitated.pg_dist_placement SET groupid = 8 - groupid`)
+		app := newTenant(t, db).application.ID
+		if place, want := usage.Place(app), 1-int(app[15]%2); place != want {
+			t.Errorf("after a move an application on the worker %d has the place %d", want, place)
 		}
 	})
 

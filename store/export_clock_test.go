@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"purser/store/internal/pg"
 )
 
 // What the tests of the clock and of readiness see of their inside.
@@ -16,5 +18,5 @@ func (s *Store) MeasureClock(ctx context.Context) error { return s.db.MeasureClo
 
 // NewReadiness makes a shared probe.
 func NewReadiness(probe func(context.Context) error, elapsed func() time.Duration, log *slog.Logger) func(context.Context) error {
-	return (&readiness{probe: probe, elapsed: elapsed, log: log}).check
+	return (&pg.Readiness{Probe: probe, Elapsed: elapsed, Log: log}).Check
 }

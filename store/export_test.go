@@ -56,7 +56,7 @@ func OpenWithLockTimeout(ctx context.Context, url string, wait time.Duration) (*
 func PoolOf(s *Store) *pgxpool.Pool { return s.db.Pool }
 
 // UsageWritesOf is what batches that write draw their connections from.
-func UsageWritesOf(u *Engine) *pgxpool.Pool { return u.single.writes.Pool }
+func UsageWritesOf(u *Engine) *pgxpool.Pool { return u.singleWrites.Pool }
 
 // UsageReadsOf is what reading without locks draws its connections from.
 func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }

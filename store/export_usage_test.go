@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"purser/ids"
 	"purser/store/internal/pg"
+	"purser/tenancy"
 )
 
 // Access to the usage engine's internals for its tests.
@@ -19,13 +21,14 @@ const (
 	MaxQueued       = maxQueued
 	MaxQueuedPerApp = maxQueuedPerApp
 	MaxBulkPerApp   = 16_384
+	SingleLanes     = maxSingleLanes
 	RequestTimeout  = requestTimeout
 )
 
 // SetTimeouts sets the request and batch timeouts once no batch is running: a batch may
 // outlast the answers to its requests.
 func (u *Engine) SetTimeouts(use, batch time.Duration) {
-	for _, l := range []*batcher{u.tracks, u.checks} {
+	for _, l := range u.batchers() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for l.busy {
@@ -41,40 +44,56 @@ func (u *Engine) Splits() int64 { return u.splits.Load() }
 // Conflicts is how many optimistic batches were rolled back.
 func (u *Engine) Conflicts() int64 { return u.conflicts.Load() }
 
-// Queued is how many tracks are queued.
-func (u *Engine) Queued() int {
-	u.tracks.mu.Lock()
-	defer u.tracks.mu.Unlock()
-	return u.tracks.queue.size
+// OneLane leaves one lane for single events and checks, before any is sent: then all
+// that wait are in one queue.
+func (u *Engine) OneLane() *Engine {
+	for _, l := range u.singles[1:] {
+		l.tracks.Close()
+		l.checks.Close()
+	}
+	u.singles = u.singles[:1]
+	return u
 }
+
+// Queued is how many tracks are queued.
+func (u *Engine) Queued() int { return u.Stats().QueuedEvents }
 
 // Busy reports whether a batch of tracks is running.
 func (u *Engine) Busy() bool {
-	u.tracks.mu.Lock()
-	defer u.tracks.mu.Unlock()
-	return u.tracks.busy
+	return slices.ContainsFunc(u.singles, func(l *lane) bool {
+		l.tracks.mu.Lock()
+		defer l.tracks.mu.Unlock()
+		return l.tracks.busy
+	})
 }
 
 // Closing reports whether new requests are rejected because Close was called.
 func (u *Engine) Closing() bool {
-	u.tracks.mu.Lock()
-	defer u.tracks.mu.Unlock()
-	return u.tracks.queue.closed
+	last := u.bulks[len(u.bulks)-1].tracks
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	return last.queue.closed
+}
+
+func (u *Engine) cacheOf(app ids.ID, identity string) *usageCache {
+	return u.singles[u.LaneOf(app, identity)].cache
 }
 
 // IsCached reports whether the wallet is in the cache.
 func (u *Engine) IsCached(app ids.ID, identity string) bool {
-	u.single.cache.mu.Lock()
-	defer u.single.cache.mu.Unlock()
-	return u.single.cache.wallets.Contains(walletKey{app, identity})
+	cache := u.cacheOf(app, identity)
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	return cache.wallets.Contains(walletKey{app, identity})
 }
 
 // ForcePessimistic has the wallet's requests decided under locks for the rest of a
 // test, as if other nodes wrote it too.
 func (u *Engine) ForcePessimistic(app ids.ID, identity string) {
-	u.single.cache.mu.Lock()
-	defer u.single.cache.mu.Unlock()
-	u.single.cache.contended.Add(walletKey{app, identity}, time.Now().Add(time.Hour))
+	cache := u.cacheOf(app, identity)
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	cache.contended.Add(walletKey{app, identity}, time.Now().Add(time.Hour))
 }
 
 // Queue is the queue of a batcher, without the batcher.
@@ -121,12 +140,18 @@ func (q *Queue) Size() int { return q.queue.size }
 
 // Setting is a setting of the sessions that charge.
 func (u *Engine) Setting(ctx context.Context, name string) (value string, err error) {
-	err = u.single.writes.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
+	err = u.singleWrites.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
 }
 
-// BulkLane is the lane of the wallet's batches.
-func (u *Engine) BulkLane(identity string) int { return u.bulkLane(identity) }
+// LaneOf is the lane of a wallet's single events. On plain Postgres its batches have the
+// lane of the same number.
+func (u *Engine) LaneOf(app ids.ID, identity string) int {
+	return u.laneIndex(len(u.singles), &request{Usage: Usage{Scope: tenancy.Scope{AppID: app}, Identity: identity}})
+}
+
+// Place is the worker of an application.
+func (u *Engine) Place(app ids.ID) int { return u.places.Of(app) }
 
 // KeepSinglesRecent has the engine behave for the rest of a test as if single events
 // arrived all the time.

@@ -16,8 +16,12 @@ type Connections struct {
 
 // Connections compares this node's need with what the database has.
 func (s *Store) Connections(ctx context.Context) (Connections, error) {
-	c := Connections{Need: int(s.db.Pool.Config().MaxConns) + UsageConns}
-	err := s.db.Pool.QueryRow(ctx, `
+	places, err := s.db.Places(ctx)
+	if err != nil {
+		return Connections{}, err
+	}
+	c := Connections{Need: int(s.db.Pool.Config().MaxConns) + s.usageConns(places.Count())}
+	err = s.db.Pool.QueryRow(ctx, `
 		SELECT current_setting('max_connections')::int,
 			current_setting('superuser_reserved_connections')::int + coalesce(current_setting('reserved_connections', true), '0')::int,
 			coalesce(sum(numbackends), 0)::int

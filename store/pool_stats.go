@@ -24,7 +24,7 @@ func (s *Store) PoolStats() PoolStats { return poolStats("general", s.db.Pool) }
 
 // PoolStats reads the figures of the hot path's pools.
 func (u *Engine) PoolStats() []PoolStats {
-	return []PoolStats{poolStats(EventBatch, u.single.writes.Pool), poolStats(CheckBatch, u.reads.Pool), poolStats(BulkBatch, u.bulkWrites.Pool)}
+	return []PoolStats{poolStats(EventBatch, u.singleWrites.Pool), poolStats(CheckBatch, u.reads.Pool), poolStats(BulkBatch, u.bulkWrites.Pool)}
 }
 
 func poolStats(name string, pool *pgxpool.Pool) PoolStats {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -75,6 +76,9 @@ type EngineOptions struct {
 	// ObserveBatch is called after every batch, from the goroutine that ran it. Nil means
 	// no measurement.
 	ObserveBatch func(Batch)
+	// Lanes is how many transactions of single events run at once for each place. Zero
+	// means what fits the machine.
+	Lanes int
 	// Tracer makes a span of every batch with a recorded request. Nil means no spans.
 	Tracer trace.Tracer
 }
@@ -101,13 +105,14 @@ type Engine struct {
 	reads  *hotPool
 	log    *slog.Logger
 	now    func() (int64, error)
-	single *lane // of single events, and the cache of checks
-	tracks *batcher
-	checks *batcher
-	ready  *readiness
+	places *pg.Places
+	ready  *pg.Readiness
 
-	bulk       []*lane // of batches and groups
-	bulks      []*batcher
+	lanes        int     // of single events, for each place
+	singles      []*lane // of single events and checks
+	singleWrites *hotPool
+
+	bulks      []*lane // of batches and groups
 	bulkWrites *hotPool
 	bulkTurn   sync.Mutex // see trackInTurn
 	lastSingle moment     // single event or check
@@ -124,11 +129,11 @@ type Engine struct {
 
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	u := &Engine{store: s, log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
+	u := &Engine{store: s, lanes: cmp.Or(o.Lanes, s.singleLaneCount()), log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
 	if err := u.openPools(ctx); err != nil {
 		return nil, err
 	}
-	s.db.Clock.Conns.Store(u.single.writes.Pool)
+	s.db.Clock.Conns.Store(u.singleWrites.Pool)
 	if u.log == nil {
 		u.log = slog.New(slog.DiscardHandler)
 	}
@@ -136,23 +141,22 @@ func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error
 	if o.Now != nil {
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
-	u.ready = &readiness{probe: u.probe, elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, log: u.log}
-	u.tracks = newBatcher(u, EventBatch, singleLimits, u.noted(u.single.track))
-	u.checks = newBatcher(u, CheckBatch, singleLimits, u.noted(u.single.check))
-	u.openBulkLanes()
+	u.ready = &pg.Readiness{Probe: u.probe, Elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, Log: u.log}
+	u.openLanes()
 	u.unregister = s.db.OnWalletChange(u.evictWallet)
 	return u, nil
 }
 
 // Close finishes every accepted request, then closes the connections.
 func (u *Engine) Close() {
-	u.tracks.Close()
-	u.checks.Close()
-	for _, l := range u.bulks {
+	for _, l := range u.batchers() {
+		l.refuse()
+	}
+	for _, l := range u.batchers() {
 		l.Close()
 	}
 	u.unregister()
-	u.store.db.Clock.Conns.CompareAndSwap(u.single.writes.Pool, u.store.db.Pool)
+	u.store.db.Clock.Conns.CompareAndSwap(u.singleWrites.Pool, u.store.db.Pool)
 	u.closePools()
 }
 
@@ -182,12 +186,13 @@ func (u *Engine) Stats() EngineStats {
 		Differing:  u.differing.Load(),
 		Borrowed:   u.borrowed.Load(),
 		Unlisted:   u.store.stats.DroppedDenials(),
-
-		QueuedEvents: u.tracks.waiting(),
-		QueuedChecks: u.checks.waiting(),
+	}
+	for _, l := range u.singles {
+		s.QueuedEvents += l.tracks.waiting()
+		s.QueuedChecks += l.checks.waiting()
 	}
 	for _, l := range u.bulks {
-		s.QueuedBulk += l.waiting()
+		s.QueuedBulk += l.tracks.waiting()
 	}
 	return s
 }
@@ -195,7 +200,8 @@ func (u *Engine) Stats() EngineStats {
 // Track decides a request and records it atomically when it is accepted. A decision
 // that it returns is committed.
 func (u *Engine) Track(use Usage) (metering.Decision, error) {
-	d, err := u.submit(u.tracks, use)
+	p := &request{Usage: use}
+	d, err := u.submit(u.laneOf(u.singles, p).tracks, p)
 	if d.Differs {
 		u.differing.Add(1)
 	}
@@ -203,19 +209,19 @@ func (u *Engine) Track(use Usage) (metering.Decision, error) {
 }
 
 // Check decides a request as Track would and records nothing.
-func (u *Engine) Check(use Usage) (metering.Decision, error) { return u.submit(u.checks, use) }
+func (u *Engine) Check(use Usage) (metering.Decision, error) {
+	p := &request{Usage: use}
+	return u.submit(u.laneOf(u.singles, p).checks, p)
+}
 
 // Explain decides a request as Check would for a key with permission. Members use it to
 // see why a request was denied, so it is not counted as a denial.
 func (u *Engine) Explain(use Usage) (metering.Decision, error) {
-	return u.submitRequest(u.checks, &request{Usage: use, byMember: true})
+	p := &request{Usage: use, byMember: true}
+	return u.submit(u.laneOf(u.singles, p).checks, p)
 }
 
-func (u *Engine) submit(l *batcher, use Usage) (metering.Decision, error) {
-	return u.submitRequest(l, &request{Usage: use})
-}
-
-func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error) {
+func (u *Engine) submit(l *batcher, p *request) (metering.Decision, error) {
 	u.prepare(p)
 	if err := l.submit(p); err != nil {
 		return metering.Decision{}, err
@@ -224,7 +230,7 @@ func (u *Engine) submitRequest(l *batcher, p *request) (metering.Decision, error
 		return metering.Decision{}, p.err
 	}
 	if !p.byMember {
-		u.record(p, l == u.checks)
+		u.record(p, l.kind == CheckBatch)
 	}
 	return p.decision, nil
 }

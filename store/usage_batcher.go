@@ -59,18 +59,19 @@ func (l *batcher) start(p *request) bool {
 	return true
 }
 
-// startTogether queues requests of one application, to each batcher its share: all of
+// startTogether queues requests of one application, to each lane its share: all of
 // them or none.
-func startTogether(batchers []*batcher, shares [][]*request) bool {
-	for _, l := range batchers {
-		l.mu.Lock()
+func startTogether(lanes []*lane, shares [][]*request) bool {
+	for _, l := range lanes {
+		l.tracks.mu.Lock()
 	}
 	room := true
-	for i, l := range batchers {
-		room = room && (len(shares[i]) == 0 || l.queue.hasRoom(shares[i][0].Scope.AppID, len(shares[i])))
+	for i, l := range lanes {
+		room = room && (len(shares[i]) == 0 || l.tracks.queue.hasRoom(shares[i][0].Scope.AppID, len(shares[i])))
 	}
 	var idle []*batcher
-	for i, l := range batchers {
+	for i := range lanes {
+		l := lanes[i].tracks
 		if room && len(shares[i]) > 0 {
 			l.queue.push(shares[i]...)
 			if !l.busy {
@@ -79,8 +80,8 @@ func startTogether(batchers []*batcher, shares [][]*request) bool {
 			}
 		}
 	}
-	for _, l := range batchers {
-		l.mu.Unlock()
+	for _, l := range lanes {
+		l.tracks.mu.Unlock()
 	}
 	for _, l := range idle {
 		l.wake <- struct{}{}
@@ -207,10 +208,17 @@ func (l *batcher) waiting() int {
 	return l.queue.size
 }
 
+// refuse rejects every later request.
+func (l *batcher) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.closed = true
+}
+
 // Close waits until every accepted request is resolved and stops the goroutine.
 func (l *batcher) Close() {
+	l.refuse()
 	l.mu.Lock()
-	l.queue.closed = true
 	for l.busy {
 		l.idle.Wait()
 	}

@@ -17,7 +17,7 @@ func TestOverloadIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	t.Parallel()
 	const beyond = 50
 	url := storetest.URL(t)
-	s := newShop(t, url, 1)
+	s := newShopOfOneLane(t, url, 1)
 	n := s.nodes[0]
 	s.credit(t, "gate", 1000)
 	s.credit(t, "ann", 1_000_000)
@@ -94,6 +94,7 @@ func TestPanicReleasesEveryCaller(t *testing.T) {
 	}
 	s := shop{nodes: []node{openNode(t, url, store.EngineOptions{Now: clock})}}.stocked(t)
 	n := s.nodes[0]
+	n.usage.OneLane()
 	s.credit(t, "gate", 1000)
 	s.credit(t, "ann", 100_000)
 	mustAccept(t, n, s.message("ann", "remembered"))
@@ -150,7 +151,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	t.Parallel()
 	const queued, racing = 200, 200
 	url := storetest.URL(t)
-	s := newShop(t, url, 2)
+	s := newShopOfOneLane(t, url, 2)
 	n := s.nodes[0]
 	s.credit(t, "gate", 1000)
 	for w := range 8 {

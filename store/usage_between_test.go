@@ -108,6 +108,7 @@ func TestPriceFallsWhileAWalletIsMade(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
 	s, proxy := newProxiedShop(t, url, 2)
+	s.nodes[0].usage.OneLane()
 	s.credit(t, "gate", 1000)
 	free := featureOf("free", "tokens")
 	free.Cost = 0

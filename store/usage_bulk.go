@@ -35,11 +35,11 @@ func (u *Engine) TrackBatch(uses []Usage) ([]Outcome, error) {
 func (u *Engine) spread(requests []*request) [][]*request {
 	shares := make([][]*request, len(u.bulks))
 	if len(u.bulks) == 1 || repeatsEventID(requests) {
-		shares[u.bulkLane(requests[0].Identity)] = requests
+		shares[u.laneIndex(len(u.bulks), requests[0])] = requests
 		return shares
 	}
 	for _, p := range requests {
-		i := u.bulkLane(p.Identity)
+		i := u.laneIndex(len(u.bulks), p)
 		shares[i] = append(shares[i], p)
 	}
 	return shares
@@ -69,7 +69,7 @@ func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err 
 		member := &request{Usage: uses[i], group: head.group, deadline: head.deadline}
 		head.group.members = append(head.group.members, member)
 	}
-	if err := u.bulks[u.bulkLane(head.Identity)].submit(head); err != nil {
+	if err := u.laneOf(u.bulks, head).tracks.submit(head); err != nil {
 		return nil, 0, err
 	}
 	if head.err != nil {

@@ -10,7 +10,7 @@ import (
 	"purser/store/storetest"
 )
 
-// twoLanes is a shop with a wallet in each bulk lane. The first comes first in the order
+// twoLanes is a shop with a wallet in each lane. The first comes first in the order
 // of locks.
 type twoLanes struct {
 	shop
@@ -24,7 +24,7 @@ func newTwoLanes(t *testing.T) twoLanes {
 	s.shop = newShop(t, s.url, 1)
 	s.first = numbered("wallet", 0)
 	for i := 1; s.second == ""; i++ {
-		if identity := numbered("wallet", i); s.usage().BulkLane(identity) != s.usage().BulkLane(s.first) {
+		if identity := numbered("wallet", i); s.lane(identity) != s.lane(s.first) {
 			s.second = identity
 		}
 	}
@@ -34,6 +34,8 @@ func newTwoLanes(t *testing.T) twoLanes {
 }
 
 func (s twoLanes) usage() *store.Engine { return s.nodes[0].usage }
+
+func (s twoLanes) lane(identity string) int { return s.usage().LaneOf(s.application.ID, identity) }
 
 // stopFirst has a batch of the first wallet wait for its lock.
 func (s twoLanes) stopFirst(t *testing.T, batch ...store.Usage) (finish func() []store.Outcome) {

@@ -30,7 +30,7 @@ func TestChaosFloodHarmsNobodyElse(t *testing.T) {
 	t.Parallel()
 	const samples, busy, flood, allowed = 40, store.MaxBatch, store.MaxQueuedPerApp + 2*store.MaxBatch, 5
 	url := storetest.URL(t)
-	s := newShop(t, url, 1)
+	s := newShopOfOneLane(t, url, 1)
 	for w := range 64 {
 		s.credit(t, numbered("wallet", w), 1_000_000_000)
 	}

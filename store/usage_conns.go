@@ -13,18 +13,23 @@ import (
 	"purser/store/internal/pg"
 )
 
-// Connections of the hot path. Writes have one, so that its caches in Postgres stay
-// warm; reads have one for checks and one for prefetching. These are opened at the
-// start and kept. Each pool may open one more, during a reconnect and for the readiness
-// probe. The bulk lanes open theirs when they are used.
+// Connections of the hot path. Each lane writes on one, so that its caches in Postgres
+// stay warm; reads have one for checks and one for prefetching, and may open one more for
+// each lane. What plain Postgres needs is opened at the start and kept. Writes may open
+// one more, during a reconnect and for the readiness probe. The bulk lanes open theirs
+// when they are used.
 const (
-	keptWriteConns = 1
-	keptReadConns  = 2
-	spareConns     = 1
+	keptReadConns = 2
+	spareConns    = 1
 
-	// UsageConns is the maximum number of connections of the hot path.
-	UsageConns = keptWriteConns + keptReadConns + 2*spareConns + bulkLanes
+	// UsageConns is the maximum number of connections of the hot path on plain Postgres.
+	UsageConns = 2*maxSingleLanes + keptReadConns + spareConns + bulkLanes
 )
+
+// usageConns is the maximum number of connections of the hot path.
+func (s *Store) usageConns(places int) int {
+	return 2*maxSingleLanes*places + keptReadConns + spareConns + s.bulkLaneCount(places)
+}
 
 const (
 	// A lost connection is reopened within this time, even without traffic.

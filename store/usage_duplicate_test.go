@@ -86,7 +86,7 @@ func TestRepeatsOnTwoNodesDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
 	const nodes, events, wallets, rounds = 2, 150, 3, 12
 	url := storetest.FreshURL(t)
-	s := newShop(t, url, nodes)
+	s := newShopOfOneLane(t, url, nodes)
 	for n := range nodes {
 		s.credit(t, numbered("gate", n), 1_000_000)
 		for w := range wallets {
@@ -134,7 +134,7 @@ func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
 	t.Parallel()
 	const nodes = 2
 	url := storetest.FreshURL(t)
-	s := newShop(t, url, nodes)
+	s := newShopOfOneLane(t, url, nodes)
 	for n := range nodes {
 		s.credit(t, numbered("gate", n), 1000)
 		s.credit(t, numbered("wallet", n), 1000)

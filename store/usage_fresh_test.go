@@ -217,7 +217,7 @@ func TestChangesHoldForABatchAfterThem(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for range rounds {
-				s := newShop(t, url, 2)
+				s := newShopOfOneLane(t, url, 2)
 				neighbour := shop{nodes: s.nodes}.stocked(t)
 				neighbour.credit(t, "gate", 1000)
 				var identities []string

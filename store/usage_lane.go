@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"hash/maphash"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,11 +12,13 @@ import (
 	"purser/store/internal/pg"
 )
 
-// lane is one path of usage to the database: it commits on connections of its own and
+// lane is one path of usage to the database: it commits on a connection of its own and
 // caches the wallets that it changes. Two lanes meet only in the database, as two nodes
 // do, so a wallet that both change costs retries and never a wrong balance.
 type lane struct {
 	*Engine
+	tracks *batcher
+	checks *batcher // nil for batches and groups
 	writes *hotPool
 	cache  *usageCache
 	// ordered lanes decide the requests of one wallet in the order of the queue.
@@ -23,8 +27,13 @@ type lane struct {
 }
 
 const (
-	// bulkLanes is how many transactions of batches run at once. While one waits for
-	// Postgres, the other decides.
+	// maxSingleLanes is how many transactions of single events run at once for each
+	// place: while one waits for Postgres, the other decides.
+	maxSingleLanes = 2
+	// coresForLanes is from how many cores on there are as many on plain Postgres. With
+	// fewer, larger batches are worth more than a second transaction.
+	coresForLanes = 4
+	// bulkLanes is how many transactions of batches run at once on plain Postgres.
 	bulkLanes = 2
 	// maxBulkWallets bounds the cache of each bulk lane.
 	maxBulkWallets = 20_000
@@ -32,48 +41,86 @@ const (
 	recently = time.Second
 )
 
+// singleLaneCount is how many lanes of single events each place has.
+func (s *Store) singleLaneCount() int {
+	if !s.db.Distributed && runtime.GOMAXPROCS(0) < coresForLanes {
+		return 1
+	}
+	return maxSingleLanes
+}
+
+// bulkLaneCount is one for each worker on Citus: lanes that share workers would only wait
+// for each other.
+func (s *Store) bulkLaneCount(places int) int {
+	if s.db.Distributed {
+		return places
+	}
+	return bulkLanes
+}
+
 // openPools opens the connections of the lanes and of reads. The bulk lanes connect
 // with their first batch: most servers never see one.
 func (u *Engine) openPools(ctx context.Context) (err error) {
-	u.single = &lane{Engine: u, cache: newUsageCache(maxCachedWallets)}
-	if u.single.writes, err = u.store.openHotPool(ctx, keptWriteConns, spareConns, &u.borrowed); err != nil {
+	if u.places, err = u.store.db.Places(ctx); err != nil {
 		return err
 	}
-	if u.reads, err = u.store.openHotPool(ctx, keptReadConns, spareConns, &u.borrowed); err != nil {
-		u.single.writes.Close()
-		return err
+	lanes := u.lanes * u.places.Count()
+	for _, pool := range []struct {
+		opened     **hotPool
+		kept, most int
+	}{
+		{&u.singleWrites, u.lanes, lanes + spareConns},
+		{&u.reads, keptReadConns, keptReadConns + lanes},
+		{&u.bulkWrites, 0, u.store.bulkLaneCount(u.places.Count())},
+	} {
+		if *pool.opened, err = u.store.openHotPool(ctx, pool.kept, pool.most-pool.kept, &u.borrowed); err != nil {
+			u.closePools()
+			return err
+		}
 	}
-	if u.bulkWrites, err = u.store.openHotPool(ctx, 0, bulkLanes, &u.borrowed); err != nil {
-		u.single.writes.Close()
-		u.reads.Close()
-	}
-	return err
+	return nil
 }
 
 func (u *Engine) closePools() {
-	u.single.writes.Close()
-	u.bulkWrites.Close()
-	u.reads.Close()
+	for _, pool := range []*hotPool{u.singleWrites, u.bulkWrites, u.reads} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
 }
 
-// openBulkLanes starts the lanes of batches and groups. On Citus there is one: lanes
-// that share workers would only wait for each other.
-func (u *Engine) openBulkLanes() {
-	count := bulkLanes
-	if u.store.db.Distributed {
-		count = 1
+// openLanes starts the lanes, as many for every place.
+func (u *Engine) openLanes() {
+	lanes := u.lanes * u.places.Count()
+	for range lanes {
+		l := &lane{Engine: u, writes: u.singleWrites, cache: newUsageCache(maxCachedWallets / lanes)}
+		l.tracks = newBatcher(u, EventBatch, singleLimits, u.noted(l.track))
+		l.checks = newBatcher(u, CheckBatch, singleLimits, u.noted(l.check))
+		u.singles = append(u.singles, l)
 	}
-	for range count {
+	for range u.store.bulkLaneCount(u.places.Count()) {
 		l := &lane{Engine: u, writes: u.bulkWrites, cache: newUsageCache(maxBulkWallets), ordered: true}
-		u.bulk = append(u.bulk, l)
-		u.bulks = append(u.bulks, newBatcher(u, BulkBatch, bulkLimits, l.trackInTurn))
+		l.tracks = newBatcher(u, BulkBatch, bulkLimits, l.trackInTurn)
+		u.bulks = append(u.bulks, l)
 	}
+}
+
+// batchers are those of all lanes.
+func (u *Engine) batchers() (list []*batcher) {
+	for _, l := range u.singles {
+		list = append(list, l.tracks, l.checks)
+	}
+	for _, l := range u.bulks {
+		list = append(list, l.tracks)
+	}
+	return list
 }
 
 // trackInTurn tracks a batch. While single events or checks arrive, only one bulk lane
-// runs at a time: two would take both cores of a small machine from them.
+// runs at a time: two would take both cores of a small machine from them. On Citus the
+// work is that of different workers.
 func (u *lane) trackInTurn(requests []*request) {
-	if u.lastSingle.isRecent() {
+	if !u.store.db.Distributed && u.lastSingle.isRecent() {
 		u.bulkTurn.Lock()
 		defer u.bulkTurn.Unlock()
 	}
@@ -83,10 +130,16 @@ func (u *lane) trackInTurn(requests []*request) {
 // laneSeed spreads wallets over the lanes, differently in every process.
 var laneSeed = maphash.MakeSeed()
 
-// bulkLane is the lane of a wallet's batches: what one lane changes, the other need not
-// read again.
-func (u *Engine) bulkLane(identity string) int {
-	return int(maphash.String(laneSeed, identity) % uint64(len(u.bulks)))
+// laneOf is the lane of a request's wallet, among those of the place where its
+// application is: what one lane changes, the other need not read again, and a place that
+// does not answer stops no other.
+func (u *Engine) laneOf(lanes []*lane, p *request) *lane {
+	return lanes[u.laneIndex(len(lanes), p)]
+}
+
+func (u *Engine) laneIndex(lanes int, p *request) int {
+	each := lanes / u.places.Count()
+	return u.places.Of(p.Scope.AppID)*each + int(maphash.String(laneSeed, p.Identity)%uint64(each))
 }
 
 // moment is when something last happened, since the process started.
@@ -109,8 +162,7 @@ func (u *Engine) noted(run func([]*request)) func([]*request) {
 
 // evictWallet evicts a wallet that this node changed outside the engine.
 func (u *Engine) evictWallet(app ids.ID, identity string) {
-	u.single.cache.evictWallet(app, identity)
-	for _, l := range u.bulk {
+	for _, l := range slices.Concat(u.singles, u.bulks) {
 		l.cache.evictWallet(app, identity)
 	}
 }

@@ -34,6 +34,9 @@ func openNode(tb testing.TB, url string, o store.EngineOptions) node {
 	if o.Now == nil {
 		o.Now = func() int64 { return moment }
 	}
+	if o.Lanes == 0 {
+		o.Lanes = store.SingleLanes // also on a machine with few cores
+	}
 	usage, err := db.OpenEngine(tb.Context(), o)
 	noError(tb, err)
 	// A test that is about a deadline sets its own.
@@ -63,6 +66,16 @@ func newShop(tb testing.TB, url string, nodes int) shop {
 		s.nodes = append(s.nodes, openNode(tb, url, store.EngineOptions{}))
 	}
 	return s.stocked(tb)
+}
+
+// newShopOfOneLane is a shop whose nodes have one queue of single events each.
+func newShopOfOneLane(tb testing.TB, url string, nodes int) shop {
+	tb.Helper()
+	s := newShop(tb, url, nodes)
+	for _, n := range s.nodes {
+		n.usage.OneLane()
+	}
+	return s
 }
 
 // stocked makes the application, its key and its catalog, through the last node,
@@ -210,8 +223,8 @@ func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 	return waits
 }
 
-// inOneBatch has the engine take all uses together: they wait behind a use of
-// the gate, a wallet that the shop must have and that stands still until all are
+// inOneBatch has an engine of one lane take all uses together: they wait behind a use
+// of the gate, a wallet that the shop must have and that stands still until all are
 // there. It returns what they became.
 func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, requests []store.Usage, meanwhile func()) []outcome {
 	tb.Helper()

@@ -37,7 +37,7 @@ func TestPoisonHarmsNobodyElse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.FreshURL(t)
-			s := newShop(t, url, 1)
+			s := newShopOfOneLane(t, url, 1)
 			n := s.nodes[0]
 			storetest.Exec(t, url, c.rule)
 			s.credit(t, "gate", 1000)

@@ -15,7 +15,7 @@ func TestReadingAhead(t *testing.T) {
 	batch := func(t *testing.T, meanwhile func(*store.Engine)) (got map[string]int, n node) {
 		t.Helper()
 		url := storetest.URL(t)
-		s := newShop(t, url, 1)
+		s := newShopOfOneLane(t, url, 1)
 		n = s.nodes[0]
 		s.credit(t, "gate", 1000)
 		s.credit(t, "ann", 1_000_000)

@@ -44,8 +44,23 @@ var bulkMutants = []mutant{
 	},
 	{
 		name:    "bulk lanes run at once beside single events",
-		changes: []change{once("store/usage_lane.go", "\tif u.lastSingle.isRecent() {\n", "\tif u.single == nil {\n")},
+		changes: []change{once("store/usage_lane.go", "\tif !u.store.db.Distributed && u.lastSingle.isRecent() {\n", "\tif u.singles == nil {\n")},
 		pkg:     "./store", tests: "TestBulkLanesTakeTurnsBesideSingleEvents",
+	},
+	{
+		name:    "a node that closes goes on accepting in a lane",
+		changes: []change{once("store/usage.go", "\tfor _, l := range u.batchers() {\n\t\tl.refuse()\n\t}\n", "")},
+		pkg:     "./store", tests: "TestCloseAnswersEverybody",
+	},
+	{
+		name:    "applications of two workers share a lane",
+		changes: []change{once("store/usage_lane.go", "u.places.Of(p.Scope.AppID)*each + ", "")},
+		pkg:     "./store", tests: "TestDistribute",
+	},
+	{
+		name:    "single events wait for each other's wallets",
+		changes: []change{once("store/usage_lane.go", "\tlanes := u.lanes * u.places.Count()\n\tfor range lanes {\n", "\tlanes := u.places.Count()\n\tfor range lanes {\n")},
+		pkg:     "./store", tests: "TestSingleLanesRunAtTheSameTime",
 	},
 	{
 		name:    "a batch that is cut is charged again",

@@ -19,7 +19,7 @@ func TestReadConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := config{
-			addr: "127.0.0.1:8080", data: "./data", databaseConns: 23, rateLimit: 1000, drain: 5 * time.Second,
+			addr: "127.0.0.1:8080", data: "./data", databaseConns: 25, rateLimit: 1000, drain: 5 * time.Second,
 			memoryLimit: 512 << 20, maxConnections: 10_000, logSuccesses: 10, logRefusals: 10,
 			keepFailures: 30 * 24 * time.Hour, keepDenials: 30 * 24 * time.Hour, verifyNew: time.Hour, verifyAll: 24 * time.Hour, verifyLimit: time.Hour,
 		}
@@ -33,7 +33,7 @@ func TestReadConfig(t *testing.T) {
 			"PURSER_ADDR=:9", "PURSER_DATA=/d", "DATABASE_URL=postgres://x", "PURSER_BASE_URL=https://p.example/",
 			"PURSER_RATE_LIMIT=0", "PURSER_SECRET_KEY=" + key, "PURSER_SECRET_KEY_PREVIOUS=" + key + "0",
 			"PURSER_METRICS_ADDR=127.0.0.1:9090", "PURSER_SANDBOX=off", "PURSER_SANDBOX_ADDR=:8081", "PURSER_DRAIN=1m", "PURSER_MEMORY_LIMIT=2GiB", "PURSER_MAX_CONNECTIONS=7", "PURSER_TRUSTED_PROXY=10.1.2.3/8, fd00::/8,192.0.2.1",
-			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=9",
+			"PURSER_LOG_LEVEL=debug", "PURSER_LOG_REQUESTS=errors", "PURSER_DB_CONNS=11",
 			"PURSER_NEW_ORGANIZATIONS=on", "PURSER_SECOND_FACTOR=required", "PURSER_KEEP_FAILURES=48h", "PURSER_KEEP_DENIALS=72h", "PURSER_NOTIFICATION_DAYS=7", "PURSER_WEBHOOK_NETWORKS=10.1.2.3/16",
 			"PURSER_VERIFY_NEW=0", "PURSER_VERIFY_ALL=12h", "PURSER_VERIFY_LIMIT=90s",
 			"PURSER_SMTP_URL=smtps://mail.example.com", "PURSER_MAIL_FROM=Purser <billing@example.com>",
@@ -43,7 +43,7 @@ func TestReadConfig(t *testing.T) {
 		}
 		want := config{
 			addr: ":9", data: "/d", databaseURL: "postgres://x", baseURL: "https://p.example", secretKey: key, previousKey: key + "0", metricsAddr: "127.0.0.1:9090", sandboxOff: true, sandboxAddr: ":8081", drain: time.Minute,
-			databaseConns: 9, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
+			databaseConns: 11, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
 			trustedProxies:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
 			newOrganizations: true, requireFactor: true, keepFailures: 48 * time.Hour, keepDenials: 72 * time.Hour,
 			keepNotifications: 7 * 24 * time.Hour, webhookNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
@@ -81,7 +81,7 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_MAX_CONNECTIONS=0",
 		"PURSER_MAX_CONNECTIONS=few",
 		"PURSER_RATE_LIMIT=-1",
-		"PURSER_DB_CONNS=8",
+		"PURSER_DB_CONNS=10",
 		"PURSER_DB_CONNS=1001",
 		"PURSER_DB_CONNS=a few",
 		"PURSER_VERIFY_NEW=-1h",

@@ -67,7 +67,7 @@ Environment variables:
   PURSER_SANDBOX_ADDR
                      an address that serves the sandbox's Stripe API at its root, for SDKs without a path (default none)
   PURSER_RATE_LIMIT  requests per second and key, 0 for no limit (default 1000)
-  PURSER_DB_CONNS    maximum database connections (default 22)
+  PURSER_DB_CONNS    maximum database connections (default 25)
   PURSER_SECRET_KEY  at least 32 characters; encrypts and signs. Required with DATABASE_URL,
                      otherwise created in the data folder
   PURSER_SECRET_KEY_PREVIOUS

@@ -1,0 +1,98 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+)
+
+const (
+	// maxPlaces bounds the lanes of a node, and with them its connections.
+	maxPlaces = 16
+	// maxPlacedApps is for how many applications the place is remembered.
+	maxPlacedApps = 10_000
+	// placedFor is how long a place is trusted. A shard that has moved meanwhile costs
+	// speed, nothing else.
+	placedFor = 10 * time.Second
+	// placeTimeout is how long a look-up may take. It reads the coordinator only.
+	placeTimeout = time.Second
+)
+
+// Places are the workers of a distributed database. Plain Postgres is one place.
+type Places struct {
+	db      *DB
+	workers []int32 // by the ids of their groups
+
+	mu   sync.Mutex
+	apps *simplelru.LRU[ids.ID, place]
+}
+
+// place is where an application was seen.
+type place struct {
+	index int
+	until time.Time
+}
+
+// Places reads the workers.
+func (db *DB) Places(ctx context.Context) (*Places, error) {
+	p := &Places{db: db, workers: []int32{0}}
+	if !db.Distributed {
+		return p, nil
+	}
+	rows, err := db.Pool.Query(ctx, `SELECT groupid FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards ORDER BY groupid LIMIT $1`, maxPlaces)
+	if err != nil {
+		return nil, fmt.Errorf("store: reading the workers: %w", err)
+	}
+	workers, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		return nil, fmt.Errorf("store: reading the workers: %w", err)
+	}
+	if len(workers) > 0 {
+		p.workers = workers
+	}
+	p.apps, err = simplelru.NewLRU[ids.ID, place](maxPlacedApps, nil)
+	return p, err
+}
+
+// Count is how many places there are.
+func (p *Places) Count() int { return len(p.workers) }
+
+// Of is the place of an application, below Count. A caller that finds it unknown or old
+// looks it up; others use the old one meanwhile.
+func (p *Places) Of(app ids.ID) int {
+	if len(p.workers) == 1 {
+		return 0
+	}
+	p.mu.Lock()
+	last, known := p.apps.Get(app)
+	if known && time.Now().Before(last.until) {
+		p.mu.Unlock()
+		return last.index
+	}
+	p.apps.Add(app, place{last.index, time.Now().Add(placedFor)})
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), placeTimeout)
+	defer cancel()
+	var group int32
+	err := p.db.Pool.QueryRow(ctx, `
+		SELECT groupid FROM pg_dist_placement
+		WHERE shardid = get_shard_id_for_distribution_column($1::text::regclass, $2::uuid) LIMIT 1`, AnchorTable, [16]byte(app)).Scan(&group)
+	if err != nil {
+		return last.index
+	}
+	index := slices.Index(p.workers, group)
+	if index < 0 { // a worker that was added since
+		index = int(group) % len(p.workers)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.apps.Add(app, place{index, time.Now().Add(placedFor)})
+	return index
+}
