@@ -27,11 +27,7 @@ func (b *books) trackLabelled(t *testing.T, identity string, quantity int64, nam
 // byDimension lists value, events and quantity of all rows, read in pages of one.
 func (b *books) byDimension(t *testing.T, d rollup.Dimension) string {
 	t.Helper()
-	zone, err := rollup.Zone("")
-	noError(t, err)
-	q := rollups.Query{Buckets: thisYear(t, rollup.ByMonth), Dimension: d}
-	q.Buckets, err = rollup.NewBuckets(q.Buckets.From(), q.Buckets.End, rollup.ByMonth, zone)
-	noError(t, err)
+	q := b.dimensionQuery(t, d)
 	var lines []string
 	for after := (rollups.Row{}); ; {
 		found, err := b.Rollups().DimensionUsage(t.Context(), q, after, 1)
@@ -43,6 +39,29 @@ func (b *books) byDimension(t *testing.T, d rollup.Dimension) string {
 		after = found.Rows[0]
 		lines = append(lines, fmt.Sprintf("%s %d/%s", after.Value, after.Events, after.Quantity))
 	}
+}
+
+// largest lists value, events and quantity of the largest values and the others.
+func (b *books) largest(t *testing.T, d rollup.Dimension, values int) string {
+	t.Helper()
+	found, err := b.Rollups().LargestValues(t.Context(), b.dimensionQuery(t, d), values)
+	noError(t, err)
+	var lines []string
+	for _, r := range found.Rows {
+		lines = append(lines, fmt.Sprintf("%s %d/%s", r.Value, r.Events, r.Quantity))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}
+
+func (b *books) dimensionQuery(t *testing.T, d rollup.Dimension) rollups.Query {
+	t.Helper()
+	zone, err := rollup.Zone("")
+	noError(t, err)
+	q := rollups.Query{Buckets: thisYear(t, rollup.ByMonth), Dimension: d}
+	q.Buckets, err = rollup.NewBuckets(q.Buckets.From(), q.Buckets.End, rollup.ByMonth, zone)
+	noError(t, err)
+	return q
 }
 
 func TestUsageByPropertyAndEntity(t *testing.T) {
@@ -79,6 +98,23 @@ func TestUsageByPropertyAndEntity(t *testing.T) {
 		if got := b.byDimension(t, rollup.Property("model")); got != "large 2/6, small 2/11, ~other 2/13" {
 			t.Errorf("models: %s", got)
 		}
+	})
+
+	t.Run("the largest values have names, and the others are put together", func(t *testing.T) {
+		for values, want := range map[int]string{
+			0: "~other 6/30",
+			1: "large 2/6, ~other 4/24", // by events, by the order of names
+			3: "large 2/6, small 2/11, ~other 2/13",
+		} {
+			if got := b.largest(t, rollup.Property("model"), values); got != want {
+				t.Errorf("the %d largest: %s, want %s", values, got, want)
+			}
+		}
+		exec(t, b.conn, `UPDATE usage_dimensions SET charged_nanocredits = charged_nanocredits + 1000000 WHERE value = 'small'`)
+		if got := b.largest(t, rollup.Property("model"), 1); got != "large 2/6, small 2/11, ~other 2/13" {
+			t.Errorf("the largest by events and by charge: %s", got)
+		}
+		exec(t, b.conn, `UPDATE usage_dimensions SET charged_nanocredits = charged_nanocredits - 1000000 WHERE value = 'small'`)
 	})
 
 	t.Run("verification compares them with the events", func(t *testing.T) {

@@ -49,6 +49,10 @@ var rollupCalls = []call[rollups.App]{
 		found, err := a.DimensionUsage(ctx, h.usageQuery(func(q *rollups.Query) { q.Dimension = rollup.Entity }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
+	{"LargestValues", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+		found, err := a.LargestValues(ctx, h.usageQuery(func(q *rollups.Query) { q.Dimension = rollup.Entity }), 100)
+		return found.Rows, err
+	}},
 	{"Dimensions", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
 		return a.Dimensions(ctx, 100)
 	}},

@@ -81,7 +81,7 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_MAX_CONNECTIONS=0",
 		"PURSER_MAX_CONNECTIONS=few",
 		"PURSER_RATE_LIMIT=-1",
-		"PURSER_DB_CONNS=10",
+		"PURSER_DB_CONNS=9",
 		"PURSER_DB_CONNS=1001",
 		"PURSER_DB_CONNS=a few",
 		"PURSER_VERIFY_NEW=-1h",

@@ -116,7 +116,7 @@ var knows = map[string][]string{
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
 	// It measures the server from outside; the ids are to write rows in bulk.
-	"cmd/bench": {"ids", "store/embedded"},
+	"cmd/bench": {"ids", "store", "store/embedded", "store/rollups", "tenancy"},
 	// It changes the source and runs the tests: it knows texts, not rooms.
 	"cmd/mutants": {},
 	// It builds archives from the outside.

@@ -37,8 +37,8 @@ type Row struct {
 	CreditID  ids.ID
 	KeyID     ids.ID
 	WalletID  ids.ID // of WalletUsage
-	Value     string // of DimensionUsage
-	ValueHash ids.ID // of DimensionUsage; its order
+	Value     string // of DimensionUsage and LargestValues
+	ValueHash ids.ID // of the value; its order
 	rollup.Sums
 }
 
@@ -155,7 +155,7 @@ func (a App) Usage(ctx context.Context, q Query) (u Usage, err error) {
 // compare orders rows by bucket, then by the ids of the group.
 func (r Row) compare(other Row) int {
 	return cmp.Or(cmp.Compare(r.Start, other.Start), slices.Compare(r.FeatureID[:], other.FeatureID[:]),
-		slices.Compare(r.CreditID[:], other.CreditID[:]), slices.Compare(r.KeyID[:], other.KeyID[:]))
+		slices.Compare(r.CreditID[:], other.CreditID[:]), slices.Compare(r.KeyID[:], other.KeyID[:]), slices.Compare(r.ValueHash[:], other.ValueHash[:]))
 }
 
 // WalletUsage reads the sums of each customer that was active, at most limit of them, in

@@ -49,17 +49,12 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 		view.Frame = req.Frame("Usage", "usage")
 		return site.Invalid(supportpage.Usage(view)), nil
 	}
-	found, cut, err := in.read(req, in.Query)
+	found, err := in.read(req, in.Query, maxValues)
 	if fault.Is(err, fault.FeatureNotFound) {
 		found, err = rollups.Usage{}, nil
 	}
 	if err != nil {
 		return site.Response{}, err
-	}
-	if cut {
-		view.Problems = []component.Problem{{Field: "by", Message: "There are too many values in this range. Choose a shorter range, months, or one feature."}}
-		view.Frame = req.Frame("Usage", "usage")
-		return site.Invalid(supportpage.Usage(view)), nil
 	}
 	in.credit = creditOf(in.credit, credits, found)
 	for _, c := range credits {
@@ -113,8 +108,7 @@ func usageBefore(req *site.Request, in usageInput, found rollups.Usage) (rollups
 	}
 	q := in.Query
 	q.Buckets, q.ByFeature, q.ByKey = buckets, false, false
-	before, _, err := in.read(req, q)
-	return before, err
+	return in.read(req, q, 0)
 }
 
 // usageTiles compare the range with the one before.
@@ -214,7 +208,11 @@ func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
 		return site.Redirect(req.Listing(req.AppPath("usage"), usageFilters...).At("", "")), nil
 	}
 	in.ByFeature = in.by == "feature"
-	found, _, err := in.read(req, in.Query)
+	app := req.Site.Store.Rollups(req.Scope())
+	found, err := app.Usage(req.Context, in.Query)
+	if in.Dimension != "" {
+		found, err = app.DimensionUsage(req.Context, in.Query, rollups.Row{}, maxExport+1)
+	}
 	if err != nil {
 		return site.Response{}, err
 	}

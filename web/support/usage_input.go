@@ -15,9 +15,9 @@ import (
 
 const (
 	// maxDimensions is how many entities and properties the page offers, and
-	// maxDimensionRows how many sums it reads by one of them.
-	maxDimensions    = 50
-	maxDimensionRows = 20_000
+	// maxValues how many values of one of them it names.
+	maxDimensions = 50
+	maxValues     = 50
 )
 
 // usageFilters are the parameters of the usage page.
@@ -120,16 +120,13 @@ func readUsageInput(req *site.Request, bys []component.Option) (in usageInput, p
 	return in, nil
 }
 
-// read reads what the page shows. It reports whether there are more values of a dimension
-// than a page has room for.
-func (in usageInput) read(req *site.Request, q rollups.Query) (u rollups.Usage, cut bool, err error) {
+// read reads what the page shows: of a dimension, this many values by name.
+func (in usageInput) read(req *site.Request, q rollups.Query, values int) (rollups.Usage, error) {
 	app := req.Site.Store.Rollups(req.Scope())
 	if q.Dimension == "" {
-		u, err = app.Usage(req.Context, q)
-		return u, false, err
+		return app.Usage(req.Context, q)
 	}
-	u, err = app.DimensionUsage(req.Context, q, rollups.Row{}, maxDimensionRows+1)
-	return u, len(u.Rows) > maxDimensionRows, err
+	return app.LargestValues(req.Context, q, values)
 }
 
 // messageOf is the text of a refusal for people.
