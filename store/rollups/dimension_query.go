@@ -36,7 +36,7 @@ var (
 				SELECT t.value, row_number() OVER (ORDER BY sum(t.events) DESC, t.value) AS by_events,
 					row_number() OVER (ORDER BY sum(t.charged_nanocredits) DESC, t.value) AS by_charge
 				FROM usage_dimensions t
-				WHERE t.app_id = $1 AND t.name = $7 AND t.day >= $2 AND t.day < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
+				WHERE t.app_id = $1 AND t.name = $7 AND t.day >= $2 AND t.day < $3 AND ($5::uuid IS NULL OR t.feature_id = $5) AND $8::int > 0
 				GROUP BY t.value
 			) s
 			WHERE s.by_events <= $8 OR s.by_charge <= $8
