@@ -206,7 +206,7 @@ func TestDistribute(t *testing.T) {
 		}
 		room, err := db.Connections(t.Context())
 		noError(t, err)
-		if more := room.Need - pg.DefaultConns - store.UsageConns; more != 2*store.SingleLanes {
+		if more := room.Need - pg.DefaultConns - store.UsageConns; more != 9 { // 2 for writes, 7 for reads
 			t.Errorf("a second worker needs %d connections more", more)
 		}
 		exec(t, owner, `UPDATE imitated.pg_dist_placement SET groupid = 8 - groupid`)

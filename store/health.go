@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"log/slog"
 )
 
 // Connections is how many connections a node may open, and how many the database
@@ -16,7 +17,7 @@ type Connections struct {
 
 // Connections compares this node's need with what the database has.
 func (s *Store) Connections(ctx context.Context) (Connections, error) {
-	places, err := s.db.Places(ctx)
+	places, err := s.db.Places(ctx, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return Connections{}, err
 	}

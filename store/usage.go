@@ -130,13 +130,13 @@ type Engine struct {
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
 	u := &Engine{store: s, lanes: cmp.Or(o.Lanes, s.singleLaneCount()), log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
+	if u.log == nil {
+		u.log = slog.New(slog.DiscardHandler)
+	}
 	if err := u.openPools(ctx); err != nil {
 		return nil, err
 	}
 	s.db.Clock.Conns.Store(u.singleWrites.Pool)
-	if u.log == nil {
-		u.log = slog.New(slog.DiscardHandler)
-	}
 	u.now, u.clockTolerance = s.db.Clock.Read, maxDecisionAge.Milliseconds()
 	if o.Now != nil {
 		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge

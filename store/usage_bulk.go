@@ -38,8 +38,9 @@ func (u *Engine) spread(requests []*request) [][]*request {
 		shares[u.laneIndex(len(u.bulks), requests[0])] = requests
 		return shares
 	}
+	place := u.places.Of(requests[0].Scope.AppID) // one for all, though it may change meanwhile
 	for _, p := range requests {
-		i := u.laneIndex(len(u.bulks), p)
+		i := u.laneAt(len(u.bulks), place, p.Identity)
 		shares[i] = append(shares[i], p)
 	}
 	return shares

@@ -28,7 +28,18 @@ const (
 
 // usageConns is the maximum number of connections of the hot path.
 func (s *Store) usageConns(places int) int {
-	return 2*maxSingleLanes*places + keptReadConns + spareConns + s.bulkLaneCount(places)
+	lanes := maxSingleLanes * places
+	return lanes + spareConns + s.readConns(lanes, places) + s.bulkLaneCount(places)
+}
+
+// readConns is the maximum number of connections for reads. On Citus it is one for the
+// checks and one for the prefetching of each lane: reads of a worker that is silent leave
+// those of the others alone.
+func (s *Store) readConns(lanes, places int) int {
+	if s.db.Distributed {
+		return spareConns + 2*lanes + places
+	}
+	return keptReadConns + lanes
 }
 
 const (

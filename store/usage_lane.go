@@ -35,8 +35,8 @@ const (
 	coresForLanes = 4
 	// bulkLanes is how many transactions of batches run at once on plain Postgres.
 	bulkLanes = 2
-	// maxBulkWallets bounds the cache of each bulk lane.
-	maxBulkWallets = 20_000
+	// maxBulkWallets bounds the caches of the bulk lanes.
+	maxBulkWallets = 40_000
 	// recently is how long after a single event or check the bulk lanes take turns.
 	recently = time.Second
 )
@@ -61,7 +61,7 @@ func (s *Store) bulkLaneCount(places int) int {
 // openPools opens the connections of the lanes and of reads. The bulk lanes connect
 // with their first batch: most servers never see one.
 func (u *Engine) openPools(ctx context.Context) (err error) {
-	if u.places, err = u.store.db.Places(ctx); err != nil {
+	if u.places, err = u.store.db.Places(ctx, u.log); err != nil {
 		return err
 	}
 	lanes := u.lanes * u.places.Count()
@@ -70,7 +70,7 @@ func (u *Engine) openPools(ctx context.Context) (err error) {
 		kept, most int
 	}{
 		{&u.singleWrites, u.lanes, lanes + spareConns},
-		{&u.reads, keptReadConns, keptReadConns + lanes},
+		{&u.reads, keptReadConns, u.store.readConns(lanes, u.places.Count())},
 		{&u.bulkWrites, 0, u.store.bulkLaneCount(u.places.Count())},
 	} {
 		if *pool.opened, err = u.store.openHotPool(ctx, pool.kept, pool.most-pool.kept, &u.borrowed); err != nil {
@@ -98,8 +98,9 @@ func (u *Engine) openLanes() {
 		l.checks = newBatcher(u, CheckBatch, singleLimits, u.noted(l.check))
 		u.singles = append(u.singles, l)
 	}
-	for range u.store.bulkLaneCount(u.places.Count()) {
-		l := &lane{Engine: u, writes: u.bulkWrites, cache: newUsageCache(maxBulkWallets), ordered: true}
+	bulks := u.store.bulkLaneCount(u.places.Count())
+	for range bulks {
+		l := &lane{Engine: u, writes: u.bulkWrites, cache: newUsageCache(max(1, maxBulkWallets/bulks)), ordered: true}
 		l.tracks = newBatcher(u, BulkBatch, bulkLimits, l.trackInTurn)
 		u.bulks = append(u.bulks, l)
 	}
@@ -138,8 +139,12 @@ func (u *Engine) laneOf(lanes []*lane, p *request) *lane {
 }
 
 func (u *Engine) laneIndex(lanes int, p *request) int {
+	return u.laneAt(lanes, u.places.Of(p.Scope.AppID), p.Identity)
+}
+
+func (u *Engine) laneAt(lanes, place int, identity string) int {
 	each := lanes / u.places.Count()
-	return u.places.Of(p.Scope.AppID)*each + int(maphash.String(laneSeed, p.Identity)%uint64(each))
+	return place*each + int(maphash.String(laneSeed, identity)%uint64(each))
 }
 
 // moment is when something last happened, since the process started.

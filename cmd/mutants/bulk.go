@@ -24,7 +24,7 @@ var bulkMutants = []mutant{
 	},
 	{
 		name:    "items of a wallet are decided out of order",
-		changes: []change{once("store/usage_lane.go", "cache: newUsageCache(maxBulkWallets), ordered: true}", "cache: newUsageCache(maxBulkWallets)}")},
+		changes: []change{once("store/usage_lane.go", "cache: newUsageCache(max(1, maxBulkWallets/bulks)), ordered: true}", "cache: newUsageCache(max(1, maxBulkWallets/bulks))}")},
 		pkg:     "./store", tests: "TestItemsOfAWalletAreDecidedInOrder",
 	},
 	{
@@ -54,7 +54,7 @@ var bulkMutants = []mutant{
 	},
 	{
 		name:    "applications of two workers share a lane",
-		changes: []change{once("store/usage_lane.go", "u.places.Of(p.Scope.AppID)*each + ", "")},
+		changes: []change{once("store/usage_lane.go", "return place*each + ", "return ")},
 		pkg:     "./store", tests: "TestDistribute",
 	},
 	{
