@@ -13,11 +13,11 @@ import (
 	"purser/store/internal/pg"
 )
 
-// Connections of the hot path. Each lane writes on one, so that its caches in Postgres
-// stay warm; reads have one for checks and one for prefetching, and may open one more for
-// each lane. What plain Postgres needs is opened at the start and kept. Writes may open
-// one more, during a reconnect and for the readiness probe. The bulk lanes open theirs
-// when they are used.
+// Connections of the hot path. There is one for each lane to write on, so that the caches
+// of its session stay warm; reads have one for checks and one for prefetching, and may
+// open one more for each lane. What plain Postgres needs is opened at the start and kept.
+// Writes may open one more, during a reconnect and for the readiness probe. The bulk lanes
+// open theirs when they are used.
 const (
 	keptReadConns = 2
 	spareConns    = 1

@@ -12,8 +12,8 @@ import (
 	"purser/store/internal/pg"
 )
 
-// lane is one path of usage to the database: it commits on a connection of its own and
-// caches the wallets that it changes. Two lanes meet only in the database, as two nodes
+// lane is one path of usage to the database: it runs one transaction at a time and caches
+// the wallets that it changes. Two lanes meet only in the database, as two nodes
 // do, so a wallet that both change costs retries and never a wrong balance.
 type lane struct {
 	*Engine

@@ -98,6 +98,7 @@ func TestTextThatIsNone(t *testing.T) {
 		}
 		for _, path := range []string{
 			d.appPath("wallets") + "?q=", d.appPath("events") + "?event=", d.appPath("events") + "?feature=", d.appPath("deposits") + "?credit=",
+			d.appPath("events") + "?identity=", d.appPath("events") + "?identity=ann&seq=", d.appPath("deposits") + "?identity=", d.appPath("subscriptions") + "?identity=", d.appPath("subscriptions") + "?plan=",
 			d.appPath("checkouts") + "?identity=", d.appPath("subscriptions") + "?status=", d.orgPath("audit") + "?actor=", d.appPath("check") + "?feature=messages&identity=",
 		} {
 			if got := owner.get(t, path+url.QueryEscape(bad)); got.status >= http.StatusInternalServerError {

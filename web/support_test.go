@@ -352,14 +352,21 @@ func TestSupportLists(t *testing.T) {
 	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	d.deposit(t, hostileIdentity, 10)
-	d.track(t, d.use(hostileIdentity, "messages", 1))
+	used := d.use(hostileIdentity, "messages", 1)
+	d.track(t, used)
 	d.track(t, d.use(hostileIdentity, "messages", 1_000))
+	hostile := "identity=" + url.QueryEscape(strings.ToUpper(hostileIdentity))
 	today := time.UnixMilli(d.site.Now()).UTC().Format(time.DateOnly)
 
 	t.Run("events", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("events")), http.StatusOK, "messages", "1.5 tokens")
 		says(t, support.get(t, d.appPath("events")+"?feature=daily"), http.StatusOK, "No results")
 		says(t, support.get(t, d.appPath("events")+"?event=none"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("events")+"?"+hostile), http.StatusOK, "messages", "1.5 tokens")
+		says(t, support.get(t, d.appPath("events")+"?identity=stranger"), http.StatusOK, "No results")
+		event := "?event=" + url.QueryEscape(used.EventID)
+		says(t, support.get(t, d.appPath("events")+event+"&"+hostile), http.StatusOK, "1.5 tokens")
+		says(t, support.get(t, d.appPath("events")+event+"&identity=stranger"), http.StatusOK, "No results")
 		if page := support.get(t, d.appPath("events")+"?before=nonsense"); page.status != http.StatusNotFound {
 			t.Errorf("a cursor that is none: %d", page.status)
 		}
@@ -367,6 +374,8 @@ func TestSupportLists(t *testing.T) {
 	t.Run("deposits", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("deposits")+"?kind=deposit&credit=tokens&from="+today+"&to="+today), http.StatusOK, "+10 tokens")
 		says(t, support.get(t, d.appPath("deposits")+"?kind=grant"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("deposits")+"?"+hostile), http.StatusOK, "+10 tokens")
+		says(t, support.get(t, d.appPath("deposits")+"?identity=stranger"), http.StatusOK, "No results")
 		says(t, support.get(t, d.appPath("deposits")+"?from=2001-01-01&to=2001-01-02"), http.StatusOK, "No results")
 		says(t, support.get(t, d.appPath("deposits")+"?from=soon"), http.StatusUnprocessableEntity, "Enter a date")
 	})
@@ -405,6 +414,7 @@ func TestSupportLists(t *testing.T) {
 	t.Run("subscriptions and checkouts, before there are any", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("subscriptions")+"?status=hold"), http.StatusOK, "No results")
 		says(t, support.get(t, d.appPath("subscriptions")+"?status=active"), http.StatusOK, "No results")
+		says(t, support.get(t, d.appPath("subscriptions")+"?"+hostile), http.StatusOK, "No results")
 		says(t, support.get(t, d.appPath("checkouts")+"?kind=topup&identity=ann"), http.StatusOK, "No results")
 	})
 	t.Run("requests, for developers and for support", func(t *testing.T) {

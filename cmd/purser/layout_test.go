@@ -115,7 +115,8 @@ var knows = map[string][]string{
 	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
-	// It measures the server from outside; the ids are to write rows in bulk.
+	// It measures the server from outside; it writes rows in bulk and has their usage
+	// added up as the server would.
 	"cmd/bench": {"ids", "store", "store/embedded", "store/rollups", "tenancy"},
 	// It changes the source and runs the tests: it knows texts, not rooms.
 	"cmd/mutants": {},

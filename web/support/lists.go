@@ -1,7 +1,9 @@
 package support
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"purser/ids"
 	"purser/metering"
@@ -62,6 +64,9 @@ func findEvents(req *site.Request, q *reports.EventQuery) (found []reports.Event
 		return found, position, err
 	}
 	found, next, err := req.Reports().Events(req.Context, *q)
+	if q.Identity != "" { // of an event by its id
+		found = slices.DeleteFunc(found, func(e reports.EventFound) bool { return !strings.EqualFold(e.Identity, q.Identity) })
+	}
 	if next != nil {
 		q.Page, position = *next, next.Before.Format(ids.Transaction)
 	}
