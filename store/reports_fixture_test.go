@@ -154,6 +154,16 @@ var reportCalls = []call[reports.App]{
 	{"ExportPayments", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.ExportPayments(ctx, h.walletID, reports.PaymentFound{})
 	}},
+	{"FirstWallet", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		_, err := a.FirstWallet(ctx)
+		return nil, err
+	}},
+	{"MonthlyWallets", "", "", "", "", func(ctx context.Context, a reports.App, _ household) (any, error) {
+		return a.MonthlyWallets(ctx, ids.ID{})
+	}},
+	{"MonthlyEntries", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.MonthlyEntries(ctx, []reports.MonthlyPosition{{WalletID: h.walletID}})
+	}},
 	{"SubscriptionsOf", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return a.SubscriptionsOf(ctx, h.walletID)
 	}},

@@ -21,7 +21,7 @@ import (
 // "views/..." means views and every room below it.
 
 // nouns decide: each is pure, so that its tests need nothing but numbers.
-var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "metering/rollup", "billing", "notify"}
+var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "metering/monthly", "metering/rollup", "billing", "notify"}
 
 // knows lists, for each room, which of our rooms its code may import.
 var knows = map[string][]string{
@@ -32,6 +32,7 @@ var knows = map[string][]string{
 	"tenancy/credential": {"fault"},
 	"keys":               {"fault", "ids", "tenancy"},
 	"metering":           {"fault", "ids"},
+	"metering/monthly":   {"fault", "metering"},
 	"metering/rollup":    {"fault", "metering"},
 	"billing":            {"fault", "ids", "metering"},
 	"notify":             {"fault", "ids"},

@@ -40,6 +40,10 @@ Usage:
         write the database to a file, with pg_dump, beside running servers
   purser restore FILE [--accept-differences] [--data FOLDER]
         restore a backup into an empty database or a new data folder, and verify it
+  purser export --to FOLDER [--before 2026-10] [--app ID] [--data FOLDER]
+        write the verified entries of every month that is over to files, by application
+  purser export --check FOLDER
+        check such files against themselves, without a database; exit 1 if one was changed
   purser health [--addr HOST:PORT]
         ask the server on this machine whether it is ready; exit 1 if it isn't
   purser version [--json]
@@ -162,6 +166,8 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return writeBackup(ctx, rest, environ, stdout, stderr)
 	case "restore":
 		return restoreBackup(ctx, rest, environ, stdout, stderr)
+	case "export":
+		return exportMonths(ctx, rest, environ, stdout, stderr)
 	case "listen":
 		return listen(ctx, rest, environ, stdout, stderr)
 	case "health":
