@@ -16,15 +16,15 @@ import (
 	"testing"
 )
 
-// The house is held together by who may know whom. This file is the list; a new
-// edge or a new room is a decision, made here and told in ARCHITECTURE.md.
-// "views/..." means views and every room below it.
+// The structure is what each package may import. This file is the list: a new import
+// between packages, or a new package, is a decision. "views/..." means views and every
+// package below it.
 
 // nouns decide: each is pure, so that its tests need nothing but numbers.
 var nouns = []string{"fault", "ids", "tenancy", "tenancy/audit", "tenancy/credential", "keys", "metering", "metering/monthly", "metering/rollup", "billing", "notify"}
 
-// knows lists, for each room, which of our rooms its code may import.
-var knows = map[string][]string{
+// mayImport lists, for each package, which of ours its code may import.
+var mayImport = map[string][]string{
 	"fault":              {},
 	"ids":                {},
 	"tenancy":            {"fault", "ids"},
@@ -112,14 +112,14 @@ var knows = map[string][]string{
 	"web/support":     with(nouns, "store", "store/notifications", "store/payments", "store/queue", "store/reports", "store/rollups", "store/verify", "views/...", "web/site"),
 	"web/browsertest": {},
 
-	// The composition root knows everything but the rooms that only tests use.
+	// The composition root imports everything but what only tests use.
 	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
 	// It measures the server from outside; it writes rows in bulk and has their usage
 	// added up as the server would.
 	"cmd/bench": {"ids", "store", "store/embedded", "store/rollups", "tenancy"},
-	// It changes the source and runs the tests: it knows texts, not rooms.
+	// It changes the source as text, and runs the tests.
 	"cmd/mutants": {},
 	// It builds archives from the outside.
 	"cmd/release": {},
@@ -127,13 +127,13 @@ var knows = map[string][]string{
 	"deploy": {},
 }
 
-// testRooms start a Postgres and a browser for tests, and break the connections to
-// Postgres. The tests of a room may use them when the room's code may use the
-// store, and so may their own; no other code may.
-var testRooms = []string{"store/storetest", "store/faultproxy", "web/browsertest", "mail/mailtest"}
+// testPackages start a Postgres and a browser for tests, and break the connections to
+// Postgres. The tests of a package may use them when its code may use the store, and so
+// may their own; no other code may.
+var testPackages = []string{"store/storetest", "store/faultproxy", "web/browsertest", "mail/mailtest"}
 
-// testsKnow lists what only the tests of a room may know.
-var testsKnow = map[string][]string{
+// testsMayImport lists what only the tests of a package may import.
+var testsMayImport = map[string][]string{
 	"deploy":              {"store/storetest"},                                          // a database for the server in the image
 	"store/notifications": {"store", "store/internal/limits", "store/people"},           // to open nodes, and an application on them
 	"store":               {"migrations", "payments/sandbox/persist", "store/embedded"}, // for a server with settings that a store must refuse
@@ -151,7 +151,7 @@ var testsKnow = map[string][]string{
 	"web/inbound":  {"ids", "store", "store/payments", "store/people", "store/storetest", "tenancy", "tenancy/vault"},
 }
 
-// owners lists the libraries that only some rooms may touch, tests included.
+// owners lists the libraries that only some packages may import, tests included.
 var owners = map[string][]string{
 	"github.com/labstack/echo":     {"httpd", "api", "web", "web/inbound", "web/site", "cmd/purser"},
 	"github.com/uptrace/bun":       {"store/internal/pg", "store/people"},
@@ -167,9 +167,9 @@ var owners = map[string][]string{
 	"go.opentelemetry.io/otel":     {"api", "cmd/purser", "httpd", "store"},
 }
 
-// borrowers lists the rooms whose tests may touch a library that is not theirs.
+// borrowers lists the packages whose tests may import a library that is not theirs.
 var borrowers = map[string][]string{
-	// What speaks a protocol is tested with the client that everybody uses.
+	// What speaks a protocol is tested with the usual client.
 	"github.com/stripe/stripe-go": {"payments/sandbox"},
 	// To serve its own pages.
 	"github.com/labstack/echo": {"web/accounts"},
@@ -184,7 +184,7 @@ var borrowers = map[string][]string{
 // pure is what TestNounsArePure holds: the nouns, and what is made like one.
 var pure = with(nouns, "payments/sandbox/engine", "payments/sandbox/persist", "tenancy/vault")
 
-// impure is what a noun may not import: it would bring in the world.
+// impure is what a noun may not import: its result would depend on more than its arguments.
 var impure = []string{"context", "log", "log/slog", "os", "net", "net/http", "database/sql"}
 
 // excused names the exceptions, each with its reason.
@@ -192,105 +192,79 @@ var excused = map[string]string{
 	"keys log/slog": "a secret is a slog.LogValuer, so that no log can show it",
 }
 
-func with(rooms []string, more ...string) []string {
-	return slices.Concat(rooms, more)
+func with(names []string, more ...string) []string {
+	return slices.Concat(names, more)
 }
 
-func TestRoomsKnowOnlyWhatTheyMay(t *testing.T) {
+func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	t.Parallel()
-	for _, room := range readRooms(t) {
-		may, listed := mayKnow(room.name)
+	for _, one := range readPackages(t) {
+		may, listed := importsOf(one.name)
 		if !listed {
-			t.Errorf("the room %s is new: list what it may know", room.name)
+			t.Errorf("the package %s is new: list what it may import", one.name)
 			continue
 		}
-		for _, known := range room.ours(room.Imports) {
-			if !matches(may, known) {
-				t.Errorf("%s may not know %s", room.name, known)
+		for _, imported := range one.ours(one.Imports) {
+			if !matches(may, imported) {
+				t.Errorf("%s may not import %s", one.name, imported)
 			}
 		}
-		inTests := with(may, room.name)
-		inTests = with(inTests, testsKnow[room.name]...)
-		if matches(inTests, "store") || slices.Contains(testRooms, room.name) {
-			inTests = with(inTests, testRooms...)
+		inTests := with(may, one.name)
+		inTests = with(inTests, testsMayImport[one.name]...)
+		if matches(inTests, "store") || slices.Contains(testPackages, one.name) {
+			inTests = with(inTests, testPackages...)
 		}
-		for _, known := range room.ours(room.testImports()) {
-			if !matches(inTests, known) {
-				t.Errorf("the tests of %s may not know %s", room.name, known)
+		for _, imported := range one.ours(one.testImports()) {
+			if !matches(inTests, imported) {
+				t.Errorf("the tests of %s may not import %s", one.name, imported)
 			}
 		}
 	}
 }
 
-// separate are packages in the table that go list does not name: modules of their own,
-// and what needs a build tag.
-var separate = []string{"api/clients", "deploy/charttest", "payments/sandbox/fidelity", "payments/sandbox/sdk", "cmd/lint"}
+// taggedOnly is a package that go list does not name: it is built with a tag.
+const taggedOnly = "cmd/lint"
 
-func TestArchitectureListsWhatEachPackageMayImport(t *testing.T) {
+func TestArchitectureListsEveryPackage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(moduleRoot, "ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := map[string]bool{}
+	var listed []string
 	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		name := strings.Trim(cells[0], "| `")
-		if len(cells) != 3 || !strings.HasPrefix(line, "| `") || slices.Contains(separate, name) {
-			continue
+		if names, _, isRow := strings.Cut(line, " | "); isRow && strings.HasPrefix(names, "| `") {
+			for name := range strings.SplitSeq(strings.TrimPrefix(names, "| "), ", ") {
+				listed = append(listed, strings.Trim(name, "`"))
+			}
 		}
-		listed[name] = true
-		may, known := knows[name]
-		if says := strings.TrimSuffix(cells[2], " |"); !known {
+	}
+	packages := readPackages(t)
+	for _, one := range packages {
+		if !matches(listed, one.name) {
+			t.Errorf("ARCHITECTURE.md does not list %s", one.name)
+		}
+	}
+	for _, name := range listed {
+		if name != taggedOnly && !slices.ContainsFunc(packages, func(one goPackage) bool { return matches([]string{name}, one.name) }) {
 			t.Errorf("ARCHITECTURE.md lists %s, which is no package here", name)
-		} else if want := importCell(name, may); says != want {
-			t.Errorf("ARCHITECTURE.md says that %s may import %s: write %s", name, says, want)
-		}
-	}
-	for name := range knows {
-		if !listed[name] {
-			t.Errorf("ARCHITECTURE.md does not list %s", name)
 		}
 	}
 }
 
-// importCell is how the table writes a list of packages.
-func importCell(name string, may []string) string {
-	if name == "cmd/purser" {
-		return "everything"
-	}
-	hasNouns := true
-	for _, noun := range nouns {
-		hasNouns = hasNouns && slices.Contains(may, noun)
-	}
-	var parts []string
-	for _, each := range slices.Sorted(slices.Values(may)) {
-		if !hasNouns || !slices.Contains(nouns, each) {
-			parts = append(parts, "`"+each+"`")
-		}
-	}
-	if hasNouns {
-		parts = append([]string{"nouns"}, parts...)
-	}
-	if len(parts) == 0 {
-		return "nothing"
-	}
-	return strings.Join(parts, ", ")
-}
-
-func TestLibrariesStayInTheirRooms(t *testing.T) {
+func TestLibrariesStayInTheirPackages(t *testing.T) {
 	t.Parallel()
-	for _, room := range readRooms(t) {
-		for library, rooms := range owners {
-			inTests := with(rooms, borrowers[library]...)
-			for _, path := range room.Imports {
-				if below(path, library) && !matches(rooms, room.name) {
-					t.Errorf("%s imports %s, which belongs to %v", room.name, path, rooms)
+	for _, one := range readPackages(t) {
+		for library, users := range owners {
+			inTests := with(users, borrowers[library]...)
+			for _, path := range one.Imports {
+				if below(path, library) && !matches(users, one.name) {
+					t.Errorf("%s imports %s, which belongs to %v", one.name, path, users)
 				}
 			}
-			for _, path := range room.testImports() {
-				if below(path, library) && !matches(inTests, room.name) {
-					t.Errorf("the tests of %s import %s, which belongs to %v", room.name, path, rooms)
+			for _, path := range one.testImports() {
+				if below(path, library) && !matches(inTests, one.name) {
+					t.Errorf("the tests of %s import %s, which belongs to %v", one.name, path, users)
 				}
 			}
 		}
@@ -299,17 +273,17 @@ func TestLibrariesStayInTheirRooms(t *testing.T) {
 
 func TestNounsArePure(t *testing.T) {
 	t.Parallel()
-	for _, room := range readRooms(t) {
-		if !slices.Contains(pure, room.name) {
+	for _, one := range readPackages(t) {
+		if !slices.Contains(pure, one.name) {
 			continue
 		}
-		for _, path := range room.Imports {
-			if slices.Contains(impure, path) && excused[room.name+" "+path] == "" {
-				t.Errorf("%s is pure and imports %s", room.name, path)
+		for _, path := range one.Imports {
+			if slices.Contains(impure, path) && excused[one.name+" "+path] == "" {
+				t.Errorf("%s is pure and imports %s", one.name, path)
 			}
 		}
-		for _, file := range room.GoFiles {
-			for _, place := range clockReads(t, filepath.Join(room.Dir, file)) {
+		for _, file := range one.GoFiles {
+			for _, place := range clockReads(t, filepath.Join(one.Dir, file)) {
 				t.Errorf("%s reads the clock: take the time as an argument", place)
 			}
 		}
@@ -323,37 +297,37 @@ const maxLines = 6000
 // Views are exempt: markup is long, and each file of it is a page of its own.
 func TestPackagesAreSmallEnoughToRead(t *testing.T) {
 	t.Parallel()
-	for _, room := range readRooms(t) {
-		if below(room.name, "views") {
+	for _, one := range readPackages(t) {
+		if below(one.name, "views") {
 			continue
 		}
 		lines := 0
-		for _, file := range room.GoFiles {
+		for _, file := range one.GoFiles {
 			if strings.HasSuffix(file, "_templ.go") { // generated
 				continue
 			}
-			text, err := os.ReadFile(filepath.Join(room.Dir, file))
+			text, err := os.ReadFile(filepath.Join(one.Dir, file))
 			if err != nil {
 				t.Fatal(err)
 			}
 			lines += strings.Count(string(text), "\n")
 		}
 		if lines > maxLines {
-			t.Errorf("%s has %d lines, more than %d: find the package in it", room.name, lines, maxLines)
+			t.Errorf("%s has %d lines, more than %d: find the package in it", one.name, lines, maxLines)
 		}
 	}
 }
 
-func TestEveryRoomSaysWhatItIs(t *testing.T) {
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	t.Parallel()
-	for _, room := range readRooms(t) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(room.Dir, "doc.go"), nil, parser.ParseComments)
+	for _, one := range readPackages(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(one.Dir, "doc.go"), nil, parser.ParseComments)
 		if err != nil {
-			t.Errorf("%s has no doc.go that can be read: %v", room.name, err)
+			t.Errorf("%s has no doc.go that can be read: %v", one.name, err)
 			continue
 		}
 		if file.Doc.Text() == "" {
-			t.Errorf("the doc.go of %s has no package comment", room.name)
+			t.Errorf("the doc.go of %s has no package comment", one.name)
 		}
 	}
 }
@@ -363,7 +337,7 @@ const moduleRoot = "../.."
 
 const moduleName = "purser"
 
-type room struct {
+type goPackage struct {
 	name string // the import path without the module
 
 	ImportPath   string
@@ -374,12 +348,12 @@ type room struct {
 	XTestImports []string
 }
 
-func (r room) testImports() []string {
-	return slices.Concat(r.TestImports, r.XTestImports)
+func (p goPackage) testImports() []string {
+	return slices.Concat(p.TestImports, p.XTestImports)
 }
 
-// ours keeps the imports that are rooms of this module, by their names.
-func (r room) ours(imports []string) []string {
+// ours keeps the imports of this module, by their names.
+func (p goPackage) ours(imports []string) []string {
 	var names []string
 	for _, path := range imports {
 		if name, isOurs := strings.CutPrefix(path, moduleName+"/"); isOurs {
@@ -389,12 +363,12 @@ func (r room) ours(imports []string) []string {
 	return names
 }
 
-func readRooms(t *testing.T) []room {
+func readPackages(t *testing.T) []goPackage {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(outputOf(t, "go", "list", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")))
-	var rooms []room
+	var packages []goPackage
 	for {
-		var next room
+		var next goPackage
 		err := decoder.Decode(&next)
 		if errors.Is(err, io.EOF) {
 			break
@@ -403,12 +377,12 @@ func readRooms(t *testing.T) []room {
 			t.Fatalf("reading what go list says: %v", err)
 		}
 		next.name = strings.TrimPrefix(next.ImportPath, moduleName+"/")
-		rooms = append(rooms, next)
+		packages = append(packages, next)
 	}
-	if len(rooms) == 0 {
-		t.Fatal("go list names no room")
+	if len(packages) == 0 {
+		t.Fatal("go list names no package")
 	}
-	return rooms
+	return packages
 }
 
 func outputOf(t *testing.T, name string, args ...string) string {
@@ -424,9 +398,9 @@ func outputOf(t *testing.T, name string, args ...string) string {
 	return string(output)
 }
 
-// mayKnow finds the room's line; no two lines match one room.
-func mayKnow(name string) (may []string, listed bool) {
-	for pattern, may := range knows {
+// importsOf finds the line of a package; no two lines match one.
+func importsOf(name string) (may []string, listed bool) {
+	for pattern, may := range mayImport {
 		if matches([]string{pattern}, name) {
 			return may, true
 		}
