@@ -212,6 +212,13 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	h.notified(tb)
 	_, err = h.Rollups().Settle(tb.Context(), rollups.Alone)
 	noError(tb, err)
+	// As for a day that is final; this one will get more events.
+	noError(tb, store.Transact(tb.Context(), h.App, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `
+			INSERT INTO usage_total_days (app_id, day, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+			SELECT app_id, 0, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits FROM usage_totals WHERE app_id = $1`, h.application.ID)
+		return err
+	}))
 	noError(tb, h.Rollups().RecordLiability(tb.Context()))
 	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})
 	noError(tb, err)

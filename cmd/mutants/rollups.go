@@ -37,4 +37,19 @@ var rollupMutants = []mutant{
 		changes: []change{once("metering/rollup/dimensions.go", "if properties >= MaxProperties {", "if properties > MaxProperties {")},
 		pkg:     "./metering/rollup", tests: "TestValuesOfADayAreBounded",
 	},
+	{
+		name:    "a day is added up before it is final",
+		changes: []change{once("store/rollups/days.go", "end := metering.DayOf(until).Start", "end := metering.DayOf(until).End")},
+		pkg:     "./store", tests: "TestUsageByDayIsThatOfItsHours",
+	},
+	{
+		name:    "the hours of a day that was added up count again",
+		changes: []change{once("metering/rollup/buckets.go", "hours = extend(hours, last, end)", "hours = extend(hours, first, end)")},
+		pkg:     "./metering/rollup", tests: "TestRangesAreSplitIntoDaysAndHours",
+	},
+	{
+		name:    "days are not compared with their hours",
+		changes: []change{once("store/verify/usage.go", "from, p.usage.days, maxDifferences)", "from, from, maxDifferences)")},
+		pkg:     "./store", tests: "TestUsageByDayIsThatOfItsHours",
+	},
 }

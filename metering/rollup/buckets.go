@@ -6,6 +6,7 @@ import (
 	_ "time/tzdata" // zones on machines without the database of the system
 
 	"purser/fault"
+	"purser/metering"
 )
 
 // Unit is the length of a bucket.
@@ -134,6 +135,45 @@ func (b Buckets) Find(ms int64) int {
 
 // EndOf is the end of the bucket that begins at a moment.
 func (b Buckets) EndOf(start int64) int64 { return b.next(start) }
+
+// Whole is one bucket of them all.
+func (b Buckets) Whole() Buckets {
+	return Buckets{Starts: b.Starts[:1], End: b.End, Unit: b.Unit, Zone: b.Zone}
+}
+
+// Split divides the range into days of UTC that lie in one bucket and before the end of
+// the final ones, and the hours that are left. Both are in order, and neighbours are
+// joined.
+func (b Buckets) Split(final int64) (days, hours []metering.Period) {
+	for i, start := range b.Starts {
+		end := b.End
+		if i+1 < len(b.Starts) {
+			end = b.Starts[i+1]
+		}
+		first := metering.DayOf(start + 24*Hour - 1).Start
+		last := min(metering.DayOf(end).Start, metering.DayOf(final).Start)
+		if first >= last {
+			hours = extend(hours, start, end)
+			continue
+		}
+		hours = extend(hours, start, first)
+		days = extend(days, first, last)
+		hours = extend(hours, last, end)
+	}
+	return days, hours
+}
+
+// extend adds a period at the end of a list.
+func extend(list []metering.Period, start, end int64) []metering.Period {
+	switch last := len(list) - 1; {
+	case start >= end:
+	case last >= 0 && list[last].End == start:
+		list[last].End = end
+	default:
+		list = append(list, metering.Period{Start: start, End: end})
+	}
+	return list
+}
 
 // From is the start of the first bucket.
 func (b Buckets) From() int64 { return b.Starts[0] }

@@ -72,6 +72,58 @@ func TestBucketsCoverTheRangeWithoutGaps(t *testing.T) {
 	})
 }
 
+func TestRangesAreSplitIntoDaysAndHours(t *testing.T) {
+	t.Parallel()
+	const day = 24 * rollup.Hour
+	rapid.Check(t, func(t *rapid.T) {
+		loc := zone(t, rapid.SampledFrom(zones).Draw(t, "zone"))
+		from := rapid.Int64Range(1_600_000_000_000, 1_900_000_000_000).Draw(t, "from")
+		to := from + rapid.Int64Range(1, 20*day).Draw(t, "length")
+		b, err := rollup.NewBuckets(from, to, rapid.SampledFrom(units).Draw(t, "unit"), loc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rapid.Bool().Draw(t, "whole") {
+			if whole := b.Whole(); len(whole.Starts) != 1 || whole.From() != b.From() || whole.End != b.End {
+				t.Fatalf("%+v is the whole of %+v", whole, b)
+			}
+			b = b.Whole()
+		}
+		final := from + rapid.Int64Range(-3*day, 23*day).Draw(t, "final")
+		days, hours := b.Split(final)
+		counted := map[int64]int{}
+		for _, p := range days {
+			if p.Start%day != 0 || p.End%day != 0 || p.End > final {
+				t.Fatalf("the days %+v, final until %d", p, final)
+			}
+			for at := p.Start; at < p.End; at += day {
+				if b.Find(at) < 0 || b.Find(at) != b.Find(at+day-1) {
+					t.Fatalf("the day %d is in two buckets", at)
+				}
+			}
+		}
+		for _, p := range append(days, hours...) {
+			for at := p.Start; at < p.End; at += rollup.Hour {
+				counted[at]++
+			}
+		}
+		for at := b.From(); at < b.End; at += rollup.Hour {
+			if counted[at] != 1 {
+				t.Fatalf("the hour %d is counted %d times", at, counted[at])
+			}
+			delete(counted, at)
+		}
+		if len(counted) != 0 {
+			t.Fatalf("counted beside the range: %v", counted)
+		}
+		if whole := b.Whole(); b.Unit != rollup.ByHour && final >= b.End {
+			if _, hours := whole.Split(final); len(hours) > 2 {
+				t.Fatalf("one bucket has hours in %d parts", len(hours))
+			}
+		}
+	})
+}
+
 func TestBucketsRefuse(t *testing.T) {
 	t.Parallel()
 	utc := zone(t, "")

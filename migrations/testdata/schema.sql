@@ -1342,7 +1342,8 @@ CREATE TABLE usage_progress (
   proposed_xid bigint NOT NULL DEFAULT 0,
   proposed_at bigint NOT NULL DEFAULT 0,
   clock_offset bigint NOT NULL DEFAULT 0,
-  verified_until bigint NOT NULL DEFAULT 0
+  verified_until bigint NOT NULL DEFAULT 0,
+  days_until bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE usage_progress ADD CONSTRAINT progress_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
 ALTER TABLE usage_progress ADD CONSTRAINT usage_progress_pkey PRIMARY KEY (app_id);
@@ -1350,6 +1351,24 @@ ALTER TABLE usage_progress ENABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_progress FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON usage_progress FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON usage_progress TO purser_app;
+CREATE TABLE usage_total_days (
+  app_id uuid NOT NULL,
+  day bigint NOT NULL,
+  feature_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  key_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  events bigint NOT NULL,
+  deduplicated bigint NOT NULL,
+  quantity numeric(38,0) NOT NULL,
+  included numeric(38,0) NOT NULL,
+  charged_nanocredits numeric(38,0) NOT NULL
+);
+ALTER TABLE usage_total_days ADD CONSTRAINT usage_total_days_pkey PRIMARY KEY (app_id, day, feature_id, credit_id, key_id);
+ALTER TABLE usage_total_days ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_total_days FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_total_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON usage_total_days TO purser_app;
 CREATE TABLE usage_totals (
   app_id uuid NOT NULL,
   hour bigint NOT NULL,

@@ -62,13 +62,16 @@ var (
 func (a App) DimensionUsage(ctx context.Context, q Query, after Row, limit int) (u Usage, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		u = Usage{}
-		if u.Until, err = until(ctx, tx); err != nil {
-			return err
-		}
-		args, err := q.args(ctx, tx)
+		settled, err := readSettled(ctx, tx)
 		if err != nil {
 			return err
 		}
+		u.Until = settled.Until
+		feature, err := q.feature(ctx, tx)
+		if err != nil {
+			return err
+		}
+		args := q.args(feature)
 		bucket := 0
 		if after.Start >= q.Buckets.From() {
 			bucket = q.Buckets.Find(after.Start) + 1
@@ -96,13 +99,16 @@ func (a App) DimensionUsage(ctx context.Context, q Query, after Row, limit int) 
 func (a App) LargestValues(ctx context.Context, q Query, values int) (u Usage, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		u = Usage{}
-		if u.Until, err = until(ctx, tx); err != nil {
-			return err
-		}
-		args, err := q.args(ctx, tx)
+		settled, err := readSettled(ctx, tx)
 		if err != nil {
 			return err
 		}
+		u.Until = settled.Until
+		feature, err := q.feature(ctx, tx)
+		if err != nil {
+			return err
+		}
+		args := q.args(feature)
 		u.Rows, err = pg.Collect(ctx, tx, sumLargest, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
 			var value string

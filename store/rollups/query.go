@@ -60,14 +60,25 @@ const sumColumns = `sum(t.events)::bigint, sum(t.deduplicated)::bigint, sum(t.qu
 
 var (
 	selectUntil = pg.Declare("select settled usage", `
-		SELECT until FROM usage_progress WHERE app_id = $1`)
+		SELECT until, days_until FROM usage_progress WHERE app_id = $1`)
 
-	// The rows are put into order afterwards: asked for an order, Postgres sorts what it
-	// adds up, which takes half as long again.
+	// Days that were added up are read as such, and the rest by hour: an offset of 0 keeps
+	// Postgres from joining whole tables. The rows are put into order afterwards: asked for
+	// an order, Postgres sorts what it adds up, which takes half as long again.
 	sumTotals = pg.Declare("sum usage", `
-		SELECT width_bucket(t.hour, $4::bigint[]), CASE WHEN $6::boolean THEN t.feature_id END, t.credit_id, CASE WHEN $7::boolean THEN t.key_id END, `+sumColumns+`
-		FROM usage_totals t
-		WHERE t.app_id = $1 AND t.hour >= $2 AND t.hour < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
+		SELECT width_bucket(t.start, @starts::bigint[]), CASE WHEN @by_feature::boolean THEN t.feature_id END, t.credit_id, CASE WHEN @by_key::boolean THEN t.key_id END, `+sumColumns+`
+		FROM (
+			SELECT d.day AS start, d.feature_id, d.credit_id, d.key_id, d.events, d.deduplicated, d.quantity, d.included, d.charged_nanocredits
+			FROM unnest(@days_from::bigint[], @days_to::bigint[]) AS r (first, last) CROSS JOIN LATERAL (
+				SELECT x.day, x.feature_id, x.credit_id, x.key_id, x.events, x.deduplicated, x.quantity, x.included, x.charged_nanocredits
+				FROM usage_total_days x WHERE x.app_id = $1 AND x.day >= r.first AND x.day < r.last OFFSET 0) d
+			UNION ALL
+			SELECT h.hour, h.feature_id, h.credit_id, h.key_id, h.events, h.deduplicated, h.quantity, h.included, h.charged_nanocredits
+			FROM unnest(@hours_from::bigint[], @hours_to::bigint[]) AS r (first, last) CROSS JOIN LATERAL (
+				SELECT x.hour, x.feature_id, x.credit_id, x.key_id, x.events, x.deduplicated, x.quantity, x.included, x.charged_nanocredits
+				FROM usage_totals x WHERE x.app_id = $1 AND x.hour >= r.first AND x.hour < r.last OFFSET 0) h
+		) t
+		WHERE @feature::uuid IS NULL OR t.feature_id = @feature
 		GROUP BY 1, 2, 3, 4`)
 
 	sumWallet = pg.Declare("sum usage of a wallet", `
@@ -121,22 +132,22 @@ var (
 func (a App) Usage(ctx context.Context, q Query) (u Usage, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		u = Usage{}
-		if u.Until, err = until(ctx, tx); err != nil {
-			return err
-		}
-		args, err := q.args(ctx, tx)
+		settled, err := readSettled(ctx, tx)
 		if err != nil {
 			return err
 		}
-		statement := sumTotals
-		if q.Identity == "" {
-			args = append(args, q.ByKey)
-		} else {
+		u.Until = settled.Until
+		feature, err := q.feature(ctx, tx)
+		if err != nil {
+			return err
+		}
+		statement, args := sumTotals, []any{q.totals(feature, settled.Days)}
+		if q.Identity != "" {
 			wallet, err := pg.Find(ctx, tx, selectWalletID, pgx.RowTo[ids.ID], fault.New(fault.WalletNotFound), q.Identity)
 			if err != nil {
 				return err
 			}
-			statement, args = sumWallet, append(args, wallet)
+			statement, args = sumWallet, append(q.args(feature), wallet)
 		}
 		u.Rows, err = pg.Collect(ctx, tx, statement, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
@@ -163,10 +174,12 @@ func (r Row) compare(other Row) int {
 func (a App) WalletUsage(ctx context.Context, q Query, from ids.ID, limit int) (u Usage, next ids.ID, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		u, next = Usage{}, ids.ID{}
-		if u.Until, err = until(ctx, tx); err != nil {
+		settled, err := readSettled(ctx, tx)
+		if err != nil {
 			return err
 		}
-		args, err := q.args(ctx, tx)
+		u.Until = settled.Until
+		feature, err := q.feature(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -181,7 +194,7 @@ func (a App) WalletUsage(ctx context.Context, q Query, from ids.ID, limit int) (
 			var r sumRow
 			err := row.Scan(&r.wallet, &r.bucket, &r.feature, &r.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
 			return r.row(q.Buckets, err)
-		}, append(args, wallets)...)
+		}, append(q.args(feature), wallets)...)
 		if err != nil {
 			return err
 		}
@@ -202,26 +215,50 @@ func (a App) read(ctx context.Context, work func(context.Context, *pg.Tx) error)
 	})
 }
 
-// until is the time before which sums are final; 0 before the first run.
-func until(ctx context.Context, tx *pg.Tx) (int64, error) {
-	list, err := pg.Collect(ctx, tx, selectUntil, pgx.RowTo[int64])
+// settled is the times before which sums are final, and days are added up; both 0 before
+// the first run.
+type settled struct{ Until, Days int64 }
+
+func readSettled(ctx context.Context, tx *pg.Tx) (s settled, err error) {
+	list, err := pg.Collect(ctx, tx, selectUntil, pgx.RowToStructByPos[settled])
 	if err != nil || len(list) == 0 {
-		return 0, err
+		return s, err
 	}
 	return list[0], nil
 }
 
-// args are the parameters that the statements share.
-func (q Query) args(ctx context.Context, tx *pg.Tx) ([]any, error) {
-	var feature *ids.ID
-	if q.FeatureKey != "" {
-		id, err := pg.Find(ctx, tx, selectFeatureID, pgx.RowTo[ids.ID], fault.New(fault.FeatureNotFound), q.FeatureKey)
-		if err != nil {
-			return nil, err
-		}
-		feature = &id
+// feature is the one that is asked for, or nil for all.
+func (q Query) feature(ctx context.Context, tx *pg.Tx) (*ids.ID, error) {
+	if q.FeatureKey == "" {
+		return nil, nil
 	}
-	return []any{q.Buckets.From(), q.Buckets.End, q.Buckets.Starts, feature, q.ByFeature}, nil
+	id, err := pg.Find(ctx, tx, selectFeatureID, pgx.RowTo[ids.ID], fault.New(fault.FeatureNotFound), q.FeatureKey)
+	return &id, err
+}
+
+// args are the parameters that statements share.
+func (q Query) args(feature *ids.ID) []any {
+	return []any{q.Buckets.From(), q.Buckets.End, q.Buckets.Starts, feature, q.ByFeature}
+}
+
+// totals are the parameters of sumTotals.
+func (q Query) totals(feature *ids.ID, added int64) pg.Named {
+	days, hours := q.Buckets.Split(added)
+	daysFrom, daysTo := bounds(days)
+	hoursFrom, hoursTo := bounds(hours)
+	return pg.Named{
+		"starts": q.Buckets.Starts, "feature": feature, "by_feature": q.ByFeature, "by_key": q.ByKey,
+		"days_from": daysFrom, "days_to": daysTo, "hours_from": hoursFrom, "hours_to": hoursTo,
+	}
+}
+
+// bounds are the starts and the ends of periods.
+func bounds(list []metering.Period) (from, to []int64) {
+	from, to = make([]int64, len(list)), make([]int64, len(list))
+	for i, p := range list {
+		from[i], to[i] = p.Start, p.End
+	}
+	return from, to
 }
 
 // months are the months of UTC that the buckets have a part of.

@@ -21,6 +21,7 @@ const (
 	ruleUsage      = "usage by hour is what the events add up to"
 	ruleUsageTotal = "usage of all customers by hour is what the events add up to"
 	ruleUsageMonth = "usage by month is what its hours add up to"
+	ruleUsageDay   = "usage by day is what its hours add up to"
 )
 
 // The sums of the hour that a pass began in, and of later ones, still change. A full pass
@@ -37,7 +38,7 @@ const (
 
 var (
 	verifyUsageProgress = pg.Declare("verify usage progress", `
-		SELECT p.until, p.verified_until, s.clock_offset
+		SELECT p.until, p.verified_until, p.days_until, s.clock_offset
 		FROM usage_progress p JOIN app_state s ON s.app_id = $1
 		WHERE p.app_id = $1`)
 
@@ -56,6 +57,20 @@ var (
 	verifyUsageEvents = pg.Declare("verify events of hours", `
 		SELECT wallet_id, key_id, price_number, created_at, quantity, allowance_limit, allowance_used, amount_nanocredits, deduplicated_from
 		FROM usage_events WHERE app_id = $1 AND tx_id >= $2 AND tx_id < $3 AND created_at >= $4 AND created_at < $5`)
+
+	verifyUsageDays = pg.Declare("verify usage by day", `
+		SELECT 'the day ' || coalesce(d.day, h.day) || ' has ' || coalesce(d.events, 0) || ' events and ' || coalesce(d.charged, 0)
+			|| ' nanocredits of a feature, its hours have ' || coalesce(h.events, 0) || ' and ' || coalesce(h.charged, 0)
+		FROM (
+			SELECT x.hour - x.hour % 86400000 AS day, x.feature_id, x.credit_id, x.key_id, x.org_id, sum(x.events)::bigint AS events, sum(x.deduplicated)::bigint AS deduplicated,
+				sum(x.quantity) AS quantity, sum(x.included) AS included, sum(x.charged_nanocredits) AS charged
+			FROM usage_totals x WHERE x.app_id = $1 AND x.hour >= $2 AND x.hour < $3 GROUP BY 1, 2, 3, 4, 5
+		) h FULL JOIN (
+			SELECT y.day, y.feature_id, y.credit_id, y.key_id, y.org_id, y.events, y.deduplicated, y.quantity, y.included, y.charged_nanocredits AS charged
+			FROM usage_total_days y WHERE y.app_id = $1 AND y.day >= $2 AND y.day < $3
+		) d ON d.day = h.day AND d.feature_id = h.feature_id AND d.credit_id = h.credit_id AND d.key_id = h.key_id AND d.org_id = h.org_id
+		WHERE (d.events, d.deduplicated, d.quantity, d.included, d.charged) IS DISTINCT FROM (h.events, h.deduplicated, h.quantity, h.included, h.charged)
+		LIMIT $4`)
 
 	setUsageVerified = pg.Declare("set verified usage", `
 		UPDATE usage_progress SET verified_until = $2 WHERE app_id = $1 AND verified_until < $2`)
@@ -103,6 +118,7 @@ func withoutWallet(k usageKey) usageKey { k.wallet = ids.ID{}; return k }
 type usageState struct {
 	upto   int64 // the hour before which sums are final
 	from   int64 // the hour that a pass over new entries begins with
+	days   int64 // before which days are added up
 	offset int64 // of the application's clock
 	sums   usageSums
 }
@@ -112,7 +128,7 @@ func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
 	p.usage = usageState{sums: usageSums{}}
 	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
 		var until int64
-		err := row.Scan(&until, &p.usage.from, &p.usage.offset)
+		err := row.Scan(&until, &p.usage.from, &p.usage.days, &p.usage.offset)
 		p.usage.upto = rollup.HourOf(until)
 		return struct{}{}, err
 	})
@@ -233,14 +249,36 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 	if finished, err := p.finished(ctx, ruleUsageTotal, err); err != nil || !finished {
 		return err
 	}
+	if finished, err := p.finished(ctx, ruleUsageDay, p.checkDays(ctx)); err != nil || !finished {
+		return err
+	}
 	if finished, err := p.finished(ctx, ruleDimension, p.checkDimensions(ctx)); err != nil || !finished {
 		return err
 	}
-	if !p.options.Record || p.found[ruleUsage] > 0 || p.found[ruleUsageTotal] > 0 || p.found[ruleDimension] > 0 {
+	if !p.options.Record || p.found[ruleUsage] > 0 || p.found[ruleUsageDay] > 0 || p.found[ruleUsageTotal] > 0 || p.found[ruleDimension] > 0 {
 		return nil
 	}
 	return p.app.transact(ctx, func(ctx context.Context, tx appTx) error {
 		_, err := tx.ExecAny(ctx, setUsageVerified, p.usage.upto)
+		return err
+	})
+}
+
+// checkDays compares the days with their hours: all of them, or those since the last
+// recorded pass and the day before, which may have been added up since then.
+func (p *verifyPass) checkDays(ctx context.Context) error {
+	from := int64(0)
+	if !p.options.all() {
+		if p.usage.from == 0 {
+			return nil // nothing was compared yet: that is for a full pass
+		}
+		from = metering.DayOf(p.usage.from).Start - 24*rollup.Hour
+	}
+	return p.read(ctx, func(ctx context.Context, tx appTx) error {
+		details, err := pg.Collect(ctx, tx, verifyUsageDays, pgx.RowTo[string], from, p.usage.days, maxDifferences)
+		for _, detail := range details {
+			p.report(Difference{Check: ruleUsageDay, Detail: detail})
+		}
 		return err
 	})
 }

@@ -99,14 +99,17 @@ func creditOf(key string, credits []metering.Credit, u rollups.Usage) string {
 	return ""
 }
 
-// usageBefore reads the previous period, for tiles and marks. A range as long as allowed
-// has none.
+// usageBefore reads the previous period: its sum for the tiles, and its buckets for the
+// marks of a comparison. A range as long as allowed has none.
 func usageBefore(req *site.Request, in usageInput, found rollups.Usage) (rollups.Usage, error) {
 	buckets, err := in.Buckets.Before()
 	if err != nil || len(found.Rows) == 0 {
 		return rollups.Usage{}, nil
 	}
 	q := in.Query
+	if !in.compare {
+		buckets = buckets.Whole()
+	}
 	q.Buckets, q.ByFeature, q.ByKey = buckets, false, false
 	return in.read(req, q, 0)
 }

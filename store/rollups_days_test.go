@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/metering/rollup"
+	"purser/store/rollups"
+	"purser/store/verify"
+)
+
+// eventsOf lists how many events each feature has in the two days around now, read by
+// buckets of a unit of UTC.
+func (b *books) eventsOf(t *testing.T, unit rollup.Unit) string {
+	t.Helper()
+	zone, err := rollup.Zone("")
+	noError(t, err)
+	day := time.Now().UTC().Truncate(24 * time.Hour)
+	buckets, err := rollup.NewBuckets(day.Add(-24*time.Hour).UnixMilli(), day.Add(48*time.Hour).UnixMilli(), unit, zone)
+	noError(t, err)
+	found, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: buckets, ByFeature: true, ByKey: true})
+	noError(t, err)
+	events := map[string]rollup.Sums{}
+	for _, r := range found.Rows {
+		key := fmt.Sprint(r.FeatureID, r.CreditID, r.KeyID)
+		events[key] = events[key].Add(r.Sums)
+	}
+	return fmt.Sprint(events)
+}
+
+func TestUsageByDayIsThatOfItsHours(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	byHour := b.eventsOf(t, rollup.ByHour)
+	if got := b.eventsOf(t, rollup.ByDay); got != byHour {
+		t.Errorf("before the day is final, by day %s, by hour %s", got, byHour)
+	}
+	if rows := len(texts(t, b.conn, `SELECT day::text FROM usage_total_days`)); rows != 0 {
+		t.Errorf("%d sums of a day that is not final", rows)
+	}
+	b.finalSums(t, 48)
+	b.settle(t)
+	b.settle(t) // nothing is left to do
+	if rows := len(texts(t, b.conn, `SELECT day::text FROM usage_total_days`)); rows == 0 {
+		t.Error("no sums of a day that is final")
+	}
+	if got := b.eventsOf(t, rollup.ByDay); got != byHour {
+		t.Errorf("by day %s, by hour %s", got, byHour)
+	}
+	b.verify(t, verify.Options{Record: true})
+	exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1`, 96*rollup.Hour)
+	for corrupt, repair := range map[string]string{
+		`UPDATE usage_total_days SET quantity = quantity + 1`: `UPDATE usage_total_days SET quantity = quantity - 1`,
+		`UPDATE usage_total_days SET org_id = app_id`:         `UPDATE usage_total_days SET org_id = (SELECT org_id FROM app_state)`,
+		`UPDATE usage_total_days SET day = day - 86400000`:    `UPDATE usage_total_days SET day = day + 86400000`,
+	} {
+		exec(t, b.conn, corrupt)
+		if b.eventsOf(t, rollup.ByHour) != byHour {
+			t.Errorf("%s: hours are read from days", corrupt)
+		}
+		for _, o := range []verify.Options{{}, {New: true}} {
+			if found := b.broken(t, o); !slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, "usage by day") }) {
+				t.Errorf("%s: %v", corrupt, found)
+			}
+		}
+		exec(t, b.conn, repair)
+	}
+	exec(t, b.conn, `UPDATE usage_total_days SET events = events + 1`)
+	if b.eventsOf(t, rollup.ByDay) == byHour {
+		t.Error("a final day is not read from its sums")
+	}
+}
