@@ -1,6 +1,7 @@
 package metering
 
 import (
+	"cmp"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -50,6 +51,17 @@ func ParseTotal(text string) (t Total, ok bool) {
 		t = Total{t.hi*10 + over, lo}.Plus(Amount(text[i] - '0'))
 	}
 	return t, true
+}
+
+// TotalOf is the total whose Halves these are.
+func TotalOf(hi, lo uint64) Total { return Total{hi, lo} }
+
+// Halves are the upper and the lower 64 bits, for storage.
+func (t Total) Halves() (hi, lo uint64) { return t.hi, t.lo }
+
+// Compare is negative for less than the other, zero for the same, and positive for more.
+func (t Total) Compare(other Total) int {
+	return cmp.Or(cmp.Compare(t.hi, other.hi), cmp.Compare(t.lo, other.lo))
 }
 
 // Credits writes the total in credits, exactly, without zeros at the end.

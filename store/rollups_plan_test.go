@@ -40,7 +40,11 @@ func fillUsage(t *testing.T, b *books, wallets int, year int64) {
 		INSERT INTO usage_total_days (app_id, day, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
 		SELECT s.app_id, $1::bigint + n * 86400000::bigint, f.id, f.credit_id, k.id, s.org_id, 24, 0, 24, 0, 24
 		FROM app_state s, features f, api_keys k, generate_series(0, 100) n`, year)
-	exec(t, b.conn, `ANALYZE usage_hours, usage_months, usage_totals, usage_total_days, usage_dimensions, wallets`)
+	exec(t, b.conn, `
+		INSERT INTO usage_value_days (app_id, name, day, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits, packed)
+		SELECT s.app_id, 'property:' || x, $1::bigint + d * 86400000::bigint, '00000000-0000-0000-0000-000000000000', c.id, s.org_id, 5, 0, 5, 0, 5, '\x01'
+		FROM app_state s, credits c, generate_series(1, 5) x, generate_series(0, 364) d`, year)
+	exec(t, b.conn, `ANALYZE usage_value_days, usage_hours, usage_months, usage_totals, usage_total_days, usage_dimensions, wallets`)
 }
 
 var scannedRows = regexp.MustCompile(`rows=(\d+)(?:\.\d+)? loops=(\d+)`)
@@ -76,6 +80,10 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		"select settled usage":          {"", 1},
 		"sum usage by dimension":        {fmt.Sprintf("%d, %d, %s, NULL, true, 'property:3', 0, '%[4]s', '%[4]s', '%[4]s', 100", day.Start, day.End, starts, ids.ID{}), 5},
 		"list dimensions":               {"100", 7},
+		"sum usage by value and day":    {fmt.Sprintf("'property:3', %d, %d, NULL, true", day.Start, day.End), 5},
+		"select packed values":          {fmt.Sprintf("'property:3', %d, %d, '%s'", day.Start, day.End, ids.ID{}), 1},
+		"sum packed values":             {fmt.Sprintf("'property:3', %d, %d, '%s'", day.Start, day.End, ids.ID{}), 1},
+		"select values of a day":        {fmt.Sprintf("'property:3', %d", day.Start), 5},
 		"verify usage of all customers": {fmt.Sprintf("%d, %d", day.Start, day.End), 24 * 4},
 	} {
 		args := "'" + b.scope.AppID.String() + "'"
@@ -87,7 +95,7 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		exec(t, conn, `DEALLOCATE plan`)
 		read := 0
 		for _, line := range lines {
-			if strings.Contains(line, "Seq Scan on usage_hours") || strings.Contains(line, "Seq Scan on usage_total") || strings.Contains(line, "Seq Scan on usage_months") || strings.Contains(line, "Seq Scan on usage_dimensions") {
+			if strings.Contains(line, "Seq Scan on usage_hours") || strings.Contains(line, "Seq Scan on usage_total") || strings.Contains(line, "Seq Scan on usage_months") || strings.Contains(line, "Seq Scan on usage_dimensions") || strings.Contains(line, "Seq Scan on usage_value_days") {
 				t.Errorf("%s reads a whole table:\n%s", name, strings.Join(lines, "\n"))
 			}
 			if found := scannedRows.FindStringSubmatch(line); found != nil && strings.Contains(line, " on usage_") {

@@ -17,6 +17,7 @@ const (
 	grantedOneIn = 40_000
 	keptDenials  = 200_000
 	figureDays   = 59 // before today: an overview compares 30 days with the 30 before
+	settleRuns   = 3  // the first adds the events, the second makes some days final, the last adds those up
 )
 
 // unusedKey is a feature without usage.
@@ -73,8 +74,10 @@ func (b *bench) addUpUsage(ctx context.Context, tenants ...*tenant) error {
 	defer db.Close()
 	for _, t := range tenants {
 		app := db.Rollups(tenancy.Scope{OrgID: t.org, AppID: t.app})
-		if _, err := app.Settle(ctx, rollups.Alone); err != nil {
-			return err
+		for range settleRuns {
+			if _, err := app.Settle(ctx, rollups.Alone); err != nil {
+				return err
+			}
 		}
 		if err := app.RecordLiability(ctx); err != nil {
 			return err
@@ -84,7 +87,7 @@ func (b *bench) addUpUsage(ctx context.Context, tenants ...*tenant) error {
 }
 
 func (t *tenant) forgetUsageSQL() (sql string) {
-	for _, table := range []string{"usage_progress", "usage_hours", "usage_totals", "usage_total_days", "usage_months", "usage_dimensions", "usage_values"} {
+	for _, table := range []string{"usage_progress", "usage_hours", "usage_totals", "usage_total_days", "usage_months", "usage_dimensions", "usage_values", "usage_value_days"} {
 		sql += fmt.Sprintf("DELETE FROM %s WHERE app_id = '%s';", table, t.app)
 	}
 	return "BEGIN;" + sql + "COMMIT"

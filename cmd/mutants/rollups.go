@@ -39,7 +39,7 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "a day is added up before it is final",
-		changes: []change{once("store/rollups/days.go", "end := metering.DayOf(until).Start", "end := metering.DayOf(until).End")},
+		changes: []change{once("store/rollups/days.go", "from, end := s.Days, metering.DayOf(s.Until).Start", "from, end := s.Days, metering.DayOf(s.Until).End")},
 		pkg:     "./store", tests: "TestUsageByDayIsThatOfItsHours",
 	},
 	{
@@ -51,5 +51,35 @@ var rollupMutants = []mutant{
 		name:    "days are not compared with their hours",
 		changes: []change{once("store/verify/usage.go", "from, p.usage.days, maxDifferences)", "from, from, maxDifferences)")},
 		pkg:     "./store", tests: "TestUsageByDayIsThatOfItsHours",
+	},
+	{
+		name:    "values of a day are packed before it is final",
+		changes: []change{once("store/rollups/values.go", "end := metering.DayOf(s.Until).Start", "end := metering.DayOf(s.Until).End")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
+	},
+	{
+		name:    "a packed day is read again from its rows",
+		changes: []change{once("store/rollups/largest.go", "string(q.Dimension), packed, q.Buckets.End, d.all", "string(q.Dimension), q.Buckets.From(), q.Buckets.End, d.all")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
+	},
+	{
+		name:    "values are only added up by feature",
+		changes: []change{once("store/rollups/values.go", "p.add(packGroup{credit: g.credit}, value, found)", "p.add(g, value, rollup.Sums{})")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
+	},
+	{
+		name:    "the largest values are those by events alone",
+		changes: []change{once("store/rollups/largest.go", "{byEvents, byCharge} {", "{byEvents, byEvents} {")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
+	},
+	{
+		name:    "packed values are not compared with their rows",
+		changes: []change{once("store/verify/values.go", "for ; from < p.usage.values; from += 24 * rollup.Hour {", "for ; from < 0; from += 24 * rollup.Hour {")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
+	},
+	{
+		name:    "a pack loses the upper half of a large sum",
+		changes: []change{once("metering/rollup/pack.go", "return metering.TotalOf(r.uvarint(), lo)", "return metering.TotalOf(0*r.uvarint(), lo)")},
+		pkg:     "./metering/rollup", tests: "TestPackedValuesAreUnpacked",
 	},
 }

@@ -1343,7 +1343,8 @@ CREATE TABLE usage_progress (
   proposed_at bigint NOT NULL DEFAULT 0,
   clock_offset bigint NOT NULL DEFAULT 0,
   verified_until bigint NOT NULL DEFAULT 0,
-  days_until bigint NOT NULL DEFAULT 0
+  days_until bigint NOT NULL DEFAULT 0,
+  values_until bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE usage_progress ADD CONSTRAINT progress_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
 ALTER TABLE usage_progress ADD CONSTRAINT usage_progress_pkey PRIMARY KEY (app_id);
@@ -1387,6 +1388,25 @@ ALTER TABLE usage_totals ENABLE ROW LEVEL SECURITY;
 ALTER TABLE usage_totals FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON usage_totals FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON usage_totals TO purser_app;
+CREATE TABLE usage_value_days (
+  app_id uuid NOT NULL,
+  name text COLLATE "C" NOT NULL,
+  day bigint NOT NULL,
+  feature_id uuid NOT NULL,
+  credit_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  events bigint NOT NULL,
+  deduplicated bigint NOT NULL,
+  quantity numeric(38,0) NOT NULL,
+  included numeric(38,0) NOT NULL,
+  charged_nanocredits numeric(38,0) NOT NULL,
+  packed bytea NOT NULL
+);
+ALTER TABLE usage_value_days ADD CONSTRAINT usage_value_days_pkey PRIMARY KEY (app_id, name, day, feature_id, credit_id);
+ALTER TABLE usage_value_days ENABLE ROW LEVEL SECURITY;
+ALTER TABLE usage_value_days FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON usage_value_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON usage_value_days TO purser_app;
 CREATE TABLE usage_values (
   app_id uuid NOT NULL,
   day bigint NOT NULL,

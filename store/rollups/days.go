@@ -10,13 +10,14 @@ import (
 	"purser/store/internal/pg"
 )
 
-// completedDays is how many days one run adds up at most.
-const completedDays = 31
+const (
+	// completedDays is how many days one transaction adds up at most, and completedRuns
+	// how many transactions follow each other.
+	completedDays = 31
+	completedRuns = 12
+)
 
 var (
-	selectDays = pg.Declare("select days of usage", `
-		SELECT days_until FROM usage_progress WHERE app_id = $1`)
-
 	selectFirstHour = pg.Declare("select first hour of usage", `
 		SELECT hour FROM usage_totals WHERE app_id = $1 ORDER BY hour LIMIT 1`)
 
@@ -32,31 +33,56 @@ var (
 		UPDATE usage_progress SET days_until = $2 WHERE app_id = $1`)
 )
 
-// completeDays adds up the next days whose hours are final. The caller has locked the
-// progress.
-func completeDays(ctx context.Context, tx *pg.Tx, until int64) error {
-	from, err := pg.Find(ctx, tx, selectDays, pgx.RowTo[int64], pg.ErrNoAppState)
-	if err != nil {
-		return err
+// completeDays adds up the days whose hours are final.
+func (a App) completeDays(ctx context.Context) error {
+	for range completedRuns {
+		if more, err := a.completeNext(ctx); err != nil || !more {
+			return err
+		}
 	}
-	end := metering.DayOf(until).Start
-	if from >= end {
-		return nil
-	}
-	if from == 0 {
-		hours, err := pg.Collect(ctx, tx, selectFirstHour, pgx.RowTo[int64])
+	return nil
+}
+
+// completeNext adds up the next days, and reports whether there are others.
+func (a App) completeNext(ctx context.Context) (more bool, err error) {
+	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		more = false
+		if err := setForSettling(ctx, tx); err != nil {
+			return err
+		}
+		s, err := lockSettled(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if from = end; len(hours) > 0 {
-			from = metering.DayOf(hours[0]).Start
+		from, end := s.Days, metering.DayOf(s.Until).Start
+		if from >= end {
+			return nil
 		}
-	}
-	to := min(end, from+completedDays*24*rollup.Hour)
-	if to > from {
-		if _, err := tx.ExecAny(ctx, addDays, from, to); err != nil {
-			return err
+		if from == 0 {
+			hours, err := pg.Collect(ctx, tx, selectFirstHour, pgx.RowTo[int64])
+			if err != nil {
+				return err
+			}
+			if from = end; len(hours) > 0 {
+				from = metering.DayOf(hours[0]).Start
+			}
 		}
+		to := min(end, from+completedDays*24*rollup.Hour)
+		if to > from {
+			if _, err := tx.ExecAny(ctx, addDays, from, to); err != nil {
+				return err
+			}
+		}
+		more = to < end
+		return tx.Exec(ctx, setDays, 1, max(from, to))
+	})
+	return more, err
+}
+
+// lockSettled reads the progress and keeps other runs from changing it.
+func lockSettled(ctx context.Context, tx *pg.Tx) (settled, error) {
+	if _, err := pg.Find(ctx, tx, lockProgress, pgx.RowToStructByPos[rollup.Progress], pg.ErrNoAppState); err != nil {
+		return settled{}, err
 	}
-	return tx.Exec(ctx, setDays, 1, max(from, to))
+	return readSettled(ctx, tx)
 }

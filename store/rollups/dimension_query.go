@@ -2,8 +2,6 @@ package rollups
 
 import (
 	"context"
-	"crypto/sha256"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,24 +25,6 @@ var (
 		) b
 		WHERE (b.bucket, coalesce(b.feature_id, '00000000-0000-0000-0000-000000000000'), b.credit_id, b.hash) > ($8::int, $9::uuid, $10::uuid, $11::uuid)
 		ORDER BY b.bucket, b.feature_id, b.credit_id, b.hash LIMIT $12`)
-
-	// Values that are among the largest neither by events nor by charges are put together.
-	sumLargest = pg.Declare("sum usage by largest values", `
-		WITH kept AS MATERIALIZED (
-			SELECT s.value
-			FROM (
-				SELECT t.value, row_number() OVER (ORDER BY sum(t.events) DESC, t.value) AS by_events,
-					row_number() OVER (ORDER BY sum(t.charged_nanocredits) DESC, t.value) AS by_charge
-				FROM usage_dimensions t
-				WHERE t.app_id = $1 AND t.name = $7 AND t.day >= $2 AND t.day < $3 AND ($5::uuid IS NULL OR t.feature_id = $5) AND $8::int > 0
-				GROUP BY t.value
-			) s
-			WHERE s.by_events <= $8 OR s.by_charge <= $8
-		)
-		SELECT width_bucket(t.day, $4::bigint[]), CASE WHEN $6::boolean THEN t.feature_id END, t.credit_id, coalesce(k.value, $9::text), `+sumColumns+`
-		FROM usage_dimensions t LEFT JOIN kept k ON k.value = t.value
-		WHERE t.app_id = $1 AND t.name = $7 AND t.day >= $2 AND t.day < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
-		GROUP BY 1, 2, 3, 4`)
 
 	// It goes from name to name along the index.
 	listDimensions = pg.Declare("list dimensions", `
@@ -89,39 +69,6 @@ func (a App) DimensionUsage(ctx context.Context, q Query, after Row, limit int) 
 		if err != nil {
 			return err
 		}
-		return u.name(ctx, tx)
-	})
-	return u, err
-}
-
-// LargestValues reads the sums of the largest values of q.Dimension by events and by
-// charges, at most this many of each, and those of all others as rollup.OtherValue.
-func (a App) LargestValues(ctx context.Context, q Query, values int) (u Usage, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		u = Usage{}
-		settled, err := readSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		u.Until = settled.Until
-		feature, err := q.feature(ctx, tx)
-		if err != nil {
-			return err
-		}
-		args := q.args(feature)
-		u.Rows, err = pg.Collect(ctx, tx, sumLargest, func(row pgx.CollectableRow) (Row, error) {
-			var r sumRow
-			var value string
-			err := row.Scan(&r.bucket, &r.feature, &r.credit, &value, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
-			found, err := r.row(q.Buckets, err)
-			hash := sha256.Sum256([]byte(value))
-			found.Value, found.ValueHash = value, ids.ID(hash[:16])
-			return found, err
-		}, append(args, string(q.Dimension), values, rollup.OtherValue)...)
-		if err != nil {
-			return err
-		}
-		slices.SortFunc(u.Rows, Row.compare)
 		return u.name(ctx, tx)
 	})
 	return u, err

@@ -68,6 +68,12 @@ func (a App) Settle(ctx context.Context, margin time.Duration) (s Settled, err e
 	if err := a.propose(ctx, margin); err != nil {
 		return s, err
 	}
+	if err := a.completeDays(ctx); err != nil {
+		return s, err
+	}
+	if err := a.packDays(ctx); err != nil {
+		return s, err
+	}
 	for length := firstChunk; ; {
 		step, err := a.settleChunk(ctx, &length, margin == Alone)
 		if err != nil {
@@ -80,7 +86,7 @@ func (a App) Settle(ctx context.Context, margin time.Duration) (s Settled, err e
 	}
 }
 
-// propose completes days and sets the next boundary.
+// propose sets the next boundary.
 func (a App) propose(ctx context.Context, margin time.Duration) error {
 	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.ExecAny(ctx, ensureProgress); err != nil {
@@ -92,9 +98,6 @@ func (a App) propose(ctx context.Context, margin time.Duration) error {
 		}
 		stored, err := pg.Find(ctx, tx, lockProgress, pgx.RowToStructByPos[rollup.Progress], pg.ErrNoAppState)
 		if err != nil {
-			return err
-		}
-		if err := completeDays(ctx, tx, stored.Until); err != nil {
 			return err
 		}
 		if next := stored.Propose(horizon, margin); next != stored {

@@ -38,7 +38,7 @@ const (
 
 var (
 	verifyUsageProgress = pg.Declare("verify usage progress", `
-		SELECT p.until, p.verified_until, p.days_until, s.clock_offset
+		SELECT p.until, p.verified_until, p.days_until, p.values_until, s.clock_offset
 		FROM usage_progress p JOIN app_state s ON s.app_id = $1
 		WHERE p.app_id = $1`)
 
@@ -119,6 +119,7 @@ type usageState struct {
 	upto   int64 // the hour before which sums are final
 	from   int64 // the hour that a pass over new entries begins with
 	days   int64 // before which days are added up
+	values int64 // before which values of days are packed
 	offset int64 // of the application's clock
 	sums   usageSums
 }
@@ -128,7 +129,7 @@ func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
 	p.usage = usageState{sums: usageSums{}}
 	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
 		var until int64
-		err := row.Scan(&until, &p.usage.from, &p.usage.days, &p.usage.offset)
+		err := row.Scan(&until, &p.usage.from, &p.usage.days, &p.usage.values, &p.usage.offset)
 		p.usage.upto = rollup.HourOf(until)
 		return struct{}{}, err
 	})
@@ -255,7 +256,15 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 	if finished, err := p.finished(ctx, ruleDimension, p.checkDimensions(ctx)); err != nil || !finished {
 		return err
 	}
-	if !p.options.Record || p.found[ruleUsage] > 0 || p.found[ruleUsageDay] > 0 || p.found[ruleUsageTotal] > 0 || p.found[ruleDimension] > 0 {
+	if finished, err := p.finished(ctx, ruleValues, p.checkValues(ctx)); err != nil || !finished {
+		return err
+	}
+	for _, rule := range []string{ruleUsage, ruleUsageDay, ruleUsageTotal, ruleDimension, ruleValues} {
+		if p.found[rule] > 0 {
+			return nil
+		}
+	}
+	if !p.options.Record {
 		return nil
 	}
 	return p.app.transact(ctx, func(ctx context.Context, tx appTx) error {

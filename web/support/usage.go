@@ -33,7 +33,7 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 		Shows: usageShows, Bys: bys, Buckets: usageBuckets, Zones: usageZones, Comparisons: usageComparisons,
 	}
 	// The table lists features unless it lists keys, and a quantity has a feature's unit.
-	in.ByFeature = in.by != "key" && in.Dimension == "" || in.show == "quantity"
+	in.ByFeature = in.Dimension == "" && (in.by != "key" || in.show == "quantity")
 	for _, r := range usageRanges {
 		tab := req.Listing(list.Path, usageFilters[3:]...)
 		view.Ranges = append(view.Ranges, component.Tab{Label: r.label, Href: tab.At("range", r.key), Current: r.key == in.key})

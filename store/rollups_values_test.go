@@ -1,0 +1,136 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"purser/metering"
+	"purser/metering/rollup"
+	"purser/store/rollups"
+	"purser/store/verify"
+)
+
+// largestOf are the largest values in SQL, by which those of packed days are judged.
+const largestOf = `
+	WITH kept AS (
+		SELECT s.value FROM (
+			SELECT t.value, row_number() OVER (ORDER BY sum(t.events) DESC, t.value) AS by_events, row_number() OVER (ORDER BY sum(t.charged_nanocredits) DESC, t.value) AS by_charge
+			FROM usage_dimensions t LEFT JOIN features f ON f.id = t.feature_id
+			WHERE t.name = $1 AND t.day >= $2 AND t.day < $3 AND ($5 = '' OR f.key = $5) GROUP BY t.value
+		) s WHERE s.by_events <= $6 OR s.by_charge <= $6
+	)
+	SELECT format('%s %s %s/%s/%s/%s/%s', ($4::bigint[])[width_bucket(t.day, $4::bigint[])], coalesce(k.value, '~other'), sum(t.events), sum(t.deduplicated), sum(t.quantity),
+		sum(t.included), sum(t.charged_nanocredits))
+	FROM usage_dimensions t LEFT JOIN features f ON f.id = t.feature_id LEFT JOIN kept k ON k.value = t.value
+	WHERE t.name = $1 AND t.day >= $2 AND t.day < $3 AND ($5 = '' OR f.key = $5)
+	GROUP BY width_bucket(t.day, $4::bigint[]), coalesce(k.value, '~other'), t.credit_id`
+
+// fillValues writes sums of two features and forty values on the days before today, some
+// of them past 64 bits.
+func fillValues(t *testing.T, b *books, name string, today int64, days int) {
+	t.Helper()
+	exec(t, b.conn, `
+		INSERT INTO usage_dimensions (app_id, name, day, feature_id, credit_id, value, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+		SELECT s.app_id, $1, $2::bigint - d * 86400000::bigint, f.id, f.credit_id, 'value ' || v, s.org_id, r.n % 50, r.n % 3, r.n * 7, r.n * 3, (r.n % 41) * 1e18 + (r.n % 5)
+		FROM app_state s, features f, generate_series(1, $3::int) d, generate_series(1, 40) v
+		CROSS JOIN LATERAL (SELECT ('x' || substr(md5(f.key || '/' || d || '/' || v), 1, 7))::bit(28)::int AS n) r
+		WHERE f.key IN ('plain', 'quoted') AND r.n % 4 > 0`, name, today, days)
+	exec(t, b.conn, `
+		INSERT INTO usage_values (app_id, day, name, value, org_id)
+		SELECT DISTINCT app_id, day, name, value, org_id FROM usage_dimensions WHERE name = $1`, name)
+}
+
+func TestLargestValuesAreThoseOfTheRows(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	const property = "property:model"
+	today := metering.DayOf(time.Now().UnixMilli()).Start
+	fillValues(t, b, property, today, 9)
+	exec(t, b.conn, `INSERT INTO usage_dimensions SELECT app_id, name, $1, feature_id, credit_id, value, org_id, events, deduplicated, quantity, included, charged_nanocredits
+		FROM usage_dimensions WHERE name = $2 AND day = $3`, today, property, today-24*rollup.Hour)
+	zone, err := rollup.Zone("")
+	noError(t, err)
+	compare := func(when string) {
+		t.Helper()
+		for _, first := range []int64{9, 4, 0} {
+			buckets, err := rollup.NewBuckets(today-first*24*rollup.Hour, today+24*rollup.Hour, rollup.ByDay, zone)
+			noError(t, err)
+			for _, b2 := range []rollup.Buckets{buckets, buckets.Whole()} {
+				for _, feature := range []string{"", "plain"} {
+					for _, values := range []int{0, 1, 5, 100} {
+						found, err := b.Rollups().LargestValues(t.Context(), rollups.Query{Buckets: b2, FeatureKey: feature, Dimension: rollup.Property("model"), ByFeature: true}, values)
+						noError(t, err)
+						var got []string
+						for _, r := range found.Rows {
+							got = append(got, fmt.Sprintf("%d %s %d/%d/%s/%s/%s", r.Start, r.Value, r.Events, r.Deduplicated, r.Quantity, r.Included, r.Charged))
+						}
+						want := texts(t, b.conn, largestOf, property, b2.From(), b2.End, b2.Starts, feature, values)
+						slices.Sort(got)
+						slices.Sort(want)
+						if !slices.Equal(got, want) {
+							t.Errorf("%s, %d days before, %d buckets, feature %q, %d values:\n%s\nwant\n%s", when, first, len(b2.Starts), feature, values, strings.Join(got, "\n"), strings.Join(want, "\n"))
+						}
+					}
+				}
+			}
+		}
+	}
+	compare("as rows")
+	b.settle(t)
+	b.settle(t) // nothing is left to do
+	if rows := texts(t, b.conn, `SELECT format('%s %s', count(DISTINCT day), count(*) FILTER (WHERE day >= $1)) FROM usage_value_days`, today); rows[0] != "9 0" {
+		t.Errorf("days that are packed, and packs of a day that is not final: %v", rows)
+	}
+	compare("packed")
+	exec(t, b.conn, `UPDATE usage_progress SET values_until = $1`, today-3*24*rollup.Hour)
+	compare("packed in part")
+	exec(t, b.conn, `UPDATE usage_progress SET values_until = $1`, today)
+
+	t.Run("verification compares them with the rows", func(t *testing.T) {
+		packs := func(o verify.Options) (found []string) {
+			for _, line := range b.broken(t, o) {
+				if strings.HasPrefix(line, "packed usage by entity and property") || strings.Contains(line, "organization") {
+					found = append(found, line)
+				}
+			}
+			return found
+		}
+		if found := packs(verify.Options{}); len(found) > 0 {
+			t.Fatalf("%v", found)
+		}
+		exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1`, today-7*24*rollup.Hour)
+		for change, repair := range map[string]string{
+			`UPDATE usage_value_days SET quantity = quantity + 1 WHERE day = $1`:                          `UPDATE usage_value_days SET quantity = quantity - 1 WHERE day = $1`,
+			`UPDATE usage_value_days SET packed = packed || '\x00' WHERE day = $1`:                        `UPDATE usage_value_days SET packed = substring(packed FOR length(packed) - 1) WHERE day = $1`,
+			`UPDATE usage_value_days SET org_id = app_id WHERE day = $1`:                                  `UPDATE usage_value_days SET org_id = (SELECT org_id FROM app_state) WHERE day = $1`,
+			`UPDATE usage_value_days SET name = 'property:mode' WHERE day = $1`:                           `UPDATE usage_value_days SET name = 'property:model' WHERE day = $1`,
+			`UPDATE usage_value_days SET credit_id = app_id WHERE day = $1`:                               `UPDATE usage_value_days SET credit_id = (SELECT id FROM credits) WHERE day = $1`,
+			`UPDATE usage_dimensions SET events = events + 1 WHERE day = $1 AND value = 'value 3'`:        `UPDATE usage_dimensions SET events = events - 1 WHERE day = $1 AND value = 'value 3'`,
+			`UPDATE usage_dimensions SET value = 'value 03' WHERE day = $1 AND value = 'value 3'`:         `UPDATE usage_dimensions SET value = 'value 3' WHERE day = $1 AND value = 'value 03'`,
+			`UPDATE usage_value_days SET feature_id = app_id WHERE day = $1 AND feature_id::text ~ '^00'`: `UPDATE usage_value_days SET feature_id = '00000000-0000-0000-0000-000000000000' WHERE day = $1 AND feature_id = app_id`,
+		} {
+			exec(t, b.conn, change, today-8*24*rollup.Hour)
+			for _, o := range []verify.Options{{}, {New: true}} {
+				if len(packs(o)) == 0 {
+					t.Errorf("%s is not found by %+v", change, o)
+				}
+			}
+			exec(t, b.conn, repair, today-8*24*rollup.Hour)
+		}
+		if found := packs(verify.Options{}); len(found) > 0 {
+			t.Fatalf("%v", found)
+		}
+	})
+	exec(t, b.conn, `UPDATE usage_value_days SET packed = '\x01'`)
+	last, err := rollup.NewBuckets(today-24*rollup.Hour, today, rollup.ByDay, zone)
+	noError(t, err)
+	found, err := b.Rollups().LargestValues(t.Context(), rollups.Query{Buckets: last, Dimension: rollup.Property("model")}, 5)
+	noError(t, err)
+	if len(found.Rows) != 0 {
+		t.Errorf("a packed day is not read from its packs: %+v", found.Rows)
+	}
+}

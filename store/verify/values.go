@@ -1,0 +1,118 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/metering"
+	"purser/metering/rollup"
+	"purser/store/internal/pg"
+)
+
+const ruleValues = "packed usage by entity and property is what its rows add up to"
+
+var (
+	verifyFirstValues = pg.Declare("verify first day of values", `
+		SELECT least((SELECT min(v.day) FROM usage_values v WHERE v.app_id = $1), (SELECT min(d.day) FROM usage_value_days d WHERE d.app_id = $1))`)
+
+	verifyPacks = pg.Declare("verify packed values", `
+		SELECT d.name, d.day, d.feature_id, d.credit_id, d.org_id, d.events, d.deduplicated, d.quantity::text, d.included::text, d.charged_nanocredits::text, d.packed
+		FROM usage_value_days d
+		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3`)
+)
+
+// checkValues compares the packed days with the rows that they were made of: all of them,
+// or those since the last recorded pass and the day before, which may have been packed
+// since then.
+func (p *verifyPass) checkValues(ctx context.Context) error {
+	d := dimensionPass{verifyPass: p}
+	from := metering.DayOf(p.usage.from).Start - 24*rollup.Hour
+	if p.usage.from == 0 && !p.options.all() {
+		return nil // nothing was compared yet: that is for a full pass
+	}
+	if p.options.all() {
+		if err := p.read(ctx, func(ctx context.Context, tx appTx) error {
+			first, err := pg.Collect(ctx, tx, verifyFirstValues, pgx.RowTo[*int64])
+			if from = p.usage.values; len(first) > 0 && first[0] != nil {
+				from = metering.DayOf(*first[0]).Start
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	for ; from < p.usage.values; from += 24 * rollup.Hour {
+		if err := p.read(ctx, func(ctx context.Context, tx appTx) error { return d.compareValues(ctx, tx, from, from+24*rollup.Hour) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareValues compares the packs of some days.
+func (d *dimensionPass) compareValues(ctx context.Context, tx appTx, from, upto int64) error {
+	if err := d.catalog.load(ctx, tx); err != nil {
+		return err
+	}
+	rows, err := d.readStored(ctx, tx, from, upto)
+	if err != nil {
+		return err
+	}
+	want := maps.Clone(rows)
+	for k, s := range rows {
+		k.feature = ids.ID{}
+		want[k] = want[k].Add(s)
+	}
+	packed, err := d.readPacks(ctx, tx, from, upto)
+	if err != nil {
+		return err
+	}
+	keys := map[dimensionKey]bool{}
+	for k := range want {
+		keys[k] = want[k] != packed[k]
+	}
+	for k := range packed {
+		keys[k] = want[k] != packed[k]
+	}
+	maps.DeleteFunc(keys, func(_ dimensionKey, differs bool) bool { return !differs })
+	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b dimensionKey) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.dimension, b.dimension), cmp.Compare(a.value, b.value), slices.Compare(a.feature[:], b.feature[:]))
+	}) {
+		d.report(Difference{Check: ruleValues, Detail: fmt.Sprintf("%s %q on the day %d: packed are %s, the rows make %s", k.dimension, k.value, k.day, sumsText(packed[k]), sumsText(want[k]))})
+	}
+	return nil
+}
+
+// readPacks unpacks days. A pack that cannot be read, or whose columns are not its sum, is
+// reported.
+func (d *dimensionPass) readPacks(ctx context.Context, tx appTx, from, upto int64) (map[dimensionKey]rollup.Sums, error) {
+	packed := map[dimensionKey]rollup.Sums{}
+	_, err := pg.Collect(ctx, tx, verifyPacks, func(row pgx.CollectableRow) (struct{}, error) {
+		var k dimensionKey
+		var org ids.ID
+		var stored, all rollup.Sums
+		var quantity, included, charged string
+		var pack []byte
+		err := row.Scan(&k.dimension, &k.day, &k.feature, &k.credit, &org, &stored.Events, &stored.Deduplicated, &quantity, &included, &charged, &pack)
+		if err != nil {
+			return struct{}{}, err
+		}
+		d.checkOrg(org, k.day)
+		parseSums(&stored, quantity, included, charged)
+		broken := rollup.UnpackValues(pack, func(v *rollup.ValueSums) {
+			k.value = v.Value
+			packed[k], all = packed[k].Add(v.Sums), all.Add(v.Sums)
+		})
+		if broken != nil || all != stored {
+			d.report(Difference{Check: ruleValues, Detail: fmt.Sprintf("%s on the day %d: stored are %s, its values make %s", k.dimension, k.day, sumsText(stored), sumsText(all))})
+		}
+		return struct{}{}, nil
+	}, from, upto)
+	return packed, err
+}
