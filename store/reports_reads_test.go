@@ -59,6 +59,20 @@ func TestSearchWallets(t *testing.T) {
 			}
 		})
 	}
+	t.Run("finds only what begins with a text", func(t *testing.T) {
+		var got []string
+		for next := (&reports.WalletSearch{Text: "ANN", Begins: true, Page: store.Page{Limit: 2}}); next != nil; {
+			list, after, err := s.Reports().SearchWallets(t.Context(), *next)
+			noError(t, err)
+			for _, w := range list {
+				got = append(got, w.Identity)
+			}
+			next = after
+		}
+		if want := []string{"ann", "ann@example.com", "anna"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 	t.Run("says what a wallet holds", func(t *testing.T) {
 		s.deposit(t, depositOf("bob", "tokens", 5, "for the search"))
 		list, _, err := s.Reports().SearchWallets(t.Context(), reports.WalletSearch{Text: "BOB", Page: store.Page{Limit: 2}})

@@ -26,6 +26,7 @@ type WalletSearch struct {
 	Text   string
 	After  string // among those that begin with the text: the identity behind which the page starts
 	Inside bool   // the page has those that contain the text, before the id of the page
+	Begins bool   // only those that begin with the text are searched for
 	pg.Page
 }
 
@@ -87,7 +88,10 @@ func (tx appTx) searchWallets(ctx context.Context, q WalletSearch) (rows []ledge
 			return nil, nil, err
 		}
 		if rows, more := pg.Cut(rows, q.Limit); more {
-			return rows, &WalletSearch{Text: q.Text, After: rows[len(rows)-1].Identity, Page: q.Page}, nil
+			return rows, &WalletSearch{Text: q.Text, After: rows[len(rows)-1].Identity, Begins: q.Begins, Page: q.Page}, nil
+		}
+		if q.Begins {
+			return rows, nil, nil
 		}
 	}
 	room := pg.Page{Before: q.Before, Limit: q.Limit - len(rows)}

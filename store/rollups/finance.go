@@ -38,11 +38,17 @@ var (
 		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
 		GROUP BY c.key, d.kind ORDER BY c.key`)
 
+	// Payments are added up before their currency is spelled in a language's upper case,
+	// which takes as long as all the rest.
 	sumRevenue = pg.Declare("sum revenue by day", `
-		SELECT p.created_at - p.created_at % 86400000, upper(p.currency), p.source_kind = 'session', sum(p.amount_cents)::bigint,
-			sum(p.refunded_cents + p.disputed_cents)::bigint
-		FROM provider_payments p
-		WHERE p.app_id = $1 AND p.created_at >= $2 AND p.created_at < $3 AND NOT p.free
+		SELECT r.day, upper(r.currency), r.topup, sum(r.amount)::bigint, sum(r.returned)::bigint
+		FROM (
+			SELECT p.created_at - p.created_at % 86400000 AS day, p.currency COLLATE "C" AS currency, p.source_kind = 'session' AS topup, sum(p.amount_cents) AS amount,
+				sum(p.refunded_cents + p.disputed_cents) AS returned
+			FROM provider_payments p
+			WHERE p.app_id = $1 AND p.created_at >= $2 AND p.created_at < $3 AND NOT p.free
+			GROUP BY 1, 2, 3
+		) r
 		GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
 )
 

@@ -30,12 +30,13 @@ func (s *Pages) search(req *site.Request) (site.Response, error) {
 	view := supportpage.Search{Path: req.AppPath("search"), Query: text, Docs: "/docs/search?" + url.Values{"q": {text}}.Encode()}
 	view.Pages = searchedPages(req, text)
 	if text != "" {
-		hits, err := searchIDs(req, text)
+		hits, object, err := searchIDs(req, text)
 		if err != nil {
 			return site.Response{}, err
 		}
 		view.IDs = hits
-		found, next, err := req.Reports().SearchWallets(req.Context, reports.WalletSearch{Text: text, Page: store.Page{Limit: shownCustomers}})
+		// An object's id is hardly a part of an identity, which takes long to look for.
+		found, next, err := req.Reports().SearchWallets(req.Context, reports.WalletSearch{Text: text, Begins: object, Page: store.Page{Limit: shownCustomers}})
 		if err != nil {
 			return site.Response{}, err
 		}
@@ -74,8 +75,9 @@ func onlyHit(s supportpage.Search) string {
 	return ""
 }
 
-// searchIDs finds what an id names, as far as the member may see it.
-func searchIDs(req *site.Request, text string) (hits []supportpage.Hit, err error) {
+// searchIDs finds what an id names, as far as the member may see it, and whether that is an
+// object of ours. Callers choose the ids of events.
+func searchIDs(req *site.Request, text string) (hits []supportpage.Hit, object bool, err error) {
 	prefix, _, _ := strings.Cut(text, "_")
 	for _, kind := range searchedKinds {
 		if kind.prefix != prefix || !req.May(kind.needs) {
@@ -87,20 +89,20 @@ func searchIDs(req *site.Request, text string) (hits []supportpage.Hit, err erro
 		}
 		hit, err := kind.find(req, id)
 		if err != nil && !isMissing(err) {
-			return nil, err
+			return nil, false, err
 		}
 		if err == nil {
-			hits = append(hits, hit)
+			hits, object = append(hits, hit), true
 		}
 	}
 	if !req.May(tenancy.JournalRead) {
-		return hits, nil
+		return hits, object, nil
 	}
 	events, _, err := req.Reports().Events(req.Context, reports.EventQuery{EventID: text})
 	for _, e := range events {
 		hits = append(hits, supportpage.Hit{Href: req.TransactionPath(e.TransactionID), Icon: "activity", Label: "Event " + e.FeatureKey, Hint: e.Identity})
 	}
-	return hits, err
+	return hits, object, err
 }
 
 // isMissing reports that an id names nothing of this application.
