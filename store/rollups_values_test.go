@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"purser/ids"
 	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store/rollups"
@@ -132,5 +133,50 @@ func TestLargestValuesAreThoseOfTheRows(t *testing.T) {
 	noError(t, err)
 	if len(found.Rows) != 0 {
 		t.Errorf("a packed day is not read from its packs: %+v", found.Rows)
+	}
+}
+
+// An event of two days ago whose transaction is still open holds back the days behind it:
+// once it has ended, it is in their sums like any other.
+func TestDaysWaitForOpenTransactions(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	const margin = time.Millisecond
+	day := metering.DayOf(time.Now().UnixMilli()).Start - 48*rollup.Hour
+	late := connect(t, b.url)
+	exec(t, late, `BEGIN`)
+	exec(t, late, `
+		INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at, amount_nanocredits, balance_after, event_id, entity_id)
+		SELECT e.app_id, e.org_id, (lpad(to_hex($1::bigint), 12, '0') || '70008000000000000000')::uuid, e.wallet_id, e.key_id, 1000, e.price_number, 3, $1::bigint, 5, e.balance_after, 'late', 'late one'
+		FROM usage_events e WHERE e.event_id = 'e0'`, day+rollup.Hour)
+	for range 3 {
+		s, err := b.Rollups().Settle(t.Context(), margin)
+		noError(t, err)
+		if s.Events != 0 || !s.Waiting {
+			t.Fatalf("%+v while a transaction is open", s)
+		}
+	}
+	if days := texts(t, b.conn, `SELECT day::text FROM usage_value_days UNION ALL SELECT day::text FROM usage_total_days`); len(days) != 0 {
+		t.Fatalf("final are %v", days)
+	}
+	exec(t, late, `COMMIT`)
+	soon(t, "the day is added up", func() bool {
+		_, err := b.Rollups().Settle(t.Context(), margin)
+		noError(t, err)
+		return texts(t, b.conn, `SELECT (values_until > $1 AND days_until > $1)::text FROM usage_progress`, day)[0] == "true"
+	})
+	zone, err := rollup.Zone("")
+	noError(t, err)
+	buckets, err := rollup.NewBuckets(day, day+1, rollup.ByDay, zone)
+	noError(t, err)
+	all, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: buckets})
+	noError(t, err)
+	found, err := b.Rollups().LargestValues(t.Context(), rollups.Query{Buckets: buckets, Dimension: rollup.Entity}, 3)
+	noError(t, err)
+	if len(all.Rows) != 1 || all.Rows[0].Events != 1 || len(found.Rows) != 1 || found.Rows[0].Value != "late one" || found.Rows[0].Events != 1 || found.Rows[0].Charged.String() != "5" {
+		t.Errorf("%+v and %+v", all.Rows, found.Rows)
+	}
+	if packs := texts(t, b.conn, `SELECT events::text FROM usage_value_days WHERE day = $1 AND feature_id = $2`, day, ids.ID{}); !slices.Equal(packs, []string{"1"}) {
+		t.Errorf("packs: %v", packs)
 	}
 }

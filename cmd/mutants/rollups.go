@@ -82,4 +82,9 @@ var rollupMutants = []mutant{
 		changes: []change{once("metering/rollup/pack.go", "return metering.TotalOf(r.uvarint(), lo)", "return metering.TotalOf(0*r.uvarint(), lo)")},
 		pkg:     "./metering/rollup", tests: "TestPackedValuesAreUnpacked",
 	},
+	{
+		name:    "a boundary is proposed with the end of a snapshot, which a running transaction may have",
+		changes: []change{once("store/rollups/settle.go", "pg_current_xact_id()::text::bigint", "pg_snapshot_xmax(pg_current_snapshot())::text::bigint")},
+		pkg:     "./store", tests: "TestDaysWaitForOpenTransactions",
+	},
 }

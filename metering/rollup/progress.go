@@ -11,7 +11,7 @@ const Margin = 30 * time.Second
 type Horizon struct {
 	Now         int64 // the database's clock, before the transactions were looked at
 	Oldest      int64 // the oldest transaction id that is still running
-	Next        int64 // the next transaction id
+	Next        int64 // a transaction id behind all that were given out
 	ClockOffset int64 // of the application's clock
 }
 
@@ -20,7 +20,7 @@ type Horizon struct {
 // of the application's clock, which is ahead of it or equal.
 //
 // An id is made before its transaction commits, so a boundary is proposed first: a moment
-// in the past, with the transaction id that was next. Whatever is inserted later has
+// in the past, with a transaction id that was new. Whatever is inserted later has
 // a later id. Once every transaction before that id has ended, no event below the
 // boundary can appear any more.
 type Progress struct {

@@ -38,9 +38,11 @@ var (
 			proposed_xid = @xid, proposed_at = @at, clock_offset = @offset
 		WHERE app_id = $1`)
 
-	// The transaction ids are those of the node that has the application's rows.
+	// The transaction ids are those of the node that has the application's rows. The own one
+	// is behind all that were given out: a snapshot's end is not, for it only follows those
+	// that have ended.
 	selectHorizon = pg.Declare("select horizon of transactions", `
-		SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint, s.clock_offset
+		SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_current_xact_id()::text::bigint, s.clock_offset
 		FROM app_state s WHERE s.app_id = $1`)
 
 	countSettled = pg.Declare("count events to add", `
