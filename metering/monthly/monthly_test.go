@@ -2,6 +2,7 @@ package monthly
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math/big"
@@ -212,6 +213,22 @@ func TestARewrittenMonthIsFoundByTheNext(t *testing.T) {
 		}
 		if check(list[1:]) == nil {
 			t.Fatal("the first month may be missing")
+		}
+	})
+}
+
+// So the digest of the last manifest is one of all months.
+func TestAManifestNamesTheOneBefore(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		before := ""
+		for _, m := range writeMonths(t, anyBooks(t), aYear()[:3]) {
+			if m.Previous != before {
+				t.Fatalf("%s names %q before it, expected %q", m.Month, m.Previous, before)
+			}
+			text, err := m.Encode()
+			must(t, err)
+			before = fmt.Sprintf("%x", sha256.Sum256(text))
 		}
 	})
 }
