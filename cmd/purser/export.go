@@ -180,19 +180,18 @@ func exportPage(
 	}
 	for i, wallet := range page {
 		entries := found[wallet.ID]
-		for len(entries) > 0 {
-			more, err := takeEntries(w, accounts[i], entries, month, wallet.Sealed)
-			if err != nil {
+		for ended := false; !ended && accounts[i].Through() < wallet.LastSeq; {
+			if entries == nil {
+				next, err := read.MonthlyEntries(ctx, []reports.MonthlyPosition{{WalletID: wallet.ID, After: accounts[i].Through()}})
+				if err != nil {
+					return err
+				}
+				entries = next[wallet.ID]
+			}
+			if ended, err = takeEntries(w, accounts[i], entries, month, wallet); err != nil {
 				return err
 			}
-			if !more {
-				break
-			}
-			next, err := read.MonthlyEntries(ctx, []reports.MonthlyPosition{{WalletID: wallet.ID, After: accounts[i].Through()}})
-			if err != nil {
-				return err
-			}
-			entries = next[wallet.ID]
+			entries = nil
 		}
 		if err := w.Close(accounts[i]); err != nil {
 			return err
@@ -201,19 +200,22 @@ func exportPage(
 	return nil
 }
 
-// takeEntries writes entries up to the first of a later month, and reports whether there may
-// be more before that.
-func takeEntries(w *monthly.Writer, account *monthly.Account, entries []monthly.Entry, month monthly.Month, sealed int64) (more bool, err error) {
+// takeEntries writes entries up to the first of a later month, and reports whether there is
+// one.
+func takeEntries(w *monthly.Writer, account *monthly.Account, entries []monthly.Entry, month monthly.Month, wallet reports.MonthlyWallet) (ended bool, err error) {
+	if len(entries) == 0 {
+		return false, fmt.Errorf("wallet %s has %d entries, but none after entry %d", wallet.ID.Format(ids.Wallet), wallet.LastSeq, account.Through())
+	}
 	for _, entry := range entries {
 		if entry.CreatedAt >= month.End() {
-			return false, nil
+			return true, nil
 		}
-		if entry.Seq > sealed {
+		if entry.Seq > wallet.Sealed {
 			return false, fmt.Errorf("entry %d of wallet %s is not verified and sealed: run 'purser verify --new' first", entry.Seq, entry.Wallet)
 		}
 		if err := w.Take(account, entry); err != nil {
 			return false, err
 		}
 	}
-	return len(entries) >= reports.MonthlyRange, nil
+	return false, nil
 }

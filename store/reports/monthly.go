@@ -2,6 +2,9 @@ package reports
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,14 +17,17 @@ import (
 const (
 	// MonthlyWallets is how many wallets one read for monthly files has.
 	MonthlyWallets = 100
-	// MonthlyRange is how many entries of each wallet one read has at most.
+	// MonthlyRange is how many entries of each of several wallets one read has at most.
 	MonthlyRange = 200
+	// monthlyRangeOfOne is how many entries one read has of a wallet alone.
+	monthlyRangeOfOne = 5_000
 )
 
 // MonthlyWallet is a wallet as far as monthly files depend on it.
 type MonthlyWallet struct {
-	ID     ids.ID
-	Sealed int64 // entries up to this number were verified and sealed
+	ID      ids.ID
+	LastSeq int64
+	Sealed  int64 // entries up to this number were verified and sealed
 }
 
 // MonthlyPosition asks for the entries of a wallet after a number.
@@ -36,7 +42,7 @@ var (
 		SELECT created_at FROM wallets WHERE app_id = $1 ORDER BY id LIMIT 1`)
 
 	listMonthlyWallets = pg.Declare("list wallets for monthly files", `
-		SELECT w.id, coalesce((SELECT s.seq FROM wallet_seals s WHERE s.app_id = $1 AND s.wallet_id = w.id), 0)
+		SELECT w.id, w.last_seq, coalesce((SELECT s.seq FROM wallet_seals s WHERE s.app_id = $1 AND s.wallet_id = w.id), 0)
 		FROM wallets w WHERE w.app_id = $1 AND w.id > $2
 		ORDER BY w.id LIMIT $3`)
 
@@ -49,19 +55,22 @@ var (
 			ORDER BY seq LIMIT $4) e CROSS JOIN LATERAL (
 			SELECT key FROM credits WHERE app_id = $1 AND id = e.credit_id LIMIT 1) c`)
 
+	// The prices of events are read once for all of them: see listMonthlyPrices.
 	listMonthlyEvents = pg.Declare("list events for monthly files", `
-		SELECT e.wallet_id, e.seq, e.tx_id, c.key, e.amount_nanocredits, e.balance_after, e.debt_after, e.created_at,
-			e.event_id, f.key, p.revision, p.pricing_mode, p.cost_nanocredits, p.quantity_per_unit, e.quantity, e.basis_points, e.quoted_nanocredits,
-			e.key_id, e.occurred_at, e.entity_id, e.period_start, e.period_end, e.deduplicated_from,
+		SELECT e.wallet_id, e.seq, e.tx_id, e.price_number, e.amount_nanocredits, e.balance_after, e.debt_after, e.created_at,
+			e.event_id, e.quantity, e.basis_points, e.quoted_nanocredits, e.key_id, e.occurred_at, e.entity_id, e.period_start, e.period_end, e.deduplicated_from,
 			e.allowance_limit, e.allowance_used, e.allowance_start, e.allowance_end, e.allowance_overage
 		FROM unnest($2::uuid[], $3::bigint[]) AS t (wallet_id, after) CROSS JOIN LATERAL (
 			SELECT`+storedEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq > t.after AND seq <= t.after + $4
-			ORDER BY seq LIMIT $4) e CROSS JOIN LATERAL (
-			SELECT feature_id, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, revision
-			FROM prices WHERE app_id = $1 AND number = e.price_number LIMIT 1) p CROSS JOIN LATERAL (
-			SELECT key FROM features WHERE app_id = $1 AND id = p.feature_id LIMIT 1) f CROSS JOIN LATERAL (
-			SELECT key FROM credits WHERE app_id = $1 AND id = p.credit_id LIMIT 1) c`)
+			ORDER BY seq LIMIT $4) e`)
+
+	listMonthlyPrices = pg.Declare("list prices for monthly files", `
+		SELECT p.number, f.key, c.key, p.revision, p.pricing_mode, p.cost_nanocredits, p.quantity_per_unit
+		FROM prices p
+		JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
+		JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
+		WHERE p.app_id = $1 AND p.number = ANY ($2)`)
 )
 
 // FirstWallet is when the application's first wallet was created, by its clock; 0 without
@@ -79,23 +88,70 @@ func (a App) MonthlyWallets(ctx context.Context, after ids.ID) ([]MonthlyWallet,
 	return pg.ListAll(ctx, a.app, listMonthlyWallets, pgx.RowToStructByPos[MonthlyWallet], after, MonthlyWallets)
 }
 
-// MonthlyEntries reads the next entries of wallets, at most MonthlyRange of each, in the
-// order of their numbers. A wallet without further entries is not in the answer.
+// MonthlyEntries reads the next entries of wallets, a bounded number of each, in the order
+// of their numbers. A wallet without further entries is not in the answer.
 func (a App) MonthlyEntries(ctx context.Context, positions []MonthlyPosition) (found map[ids.ID][]monthly.Entry, err error) {
 	wallets, after := make([]ids.ID, len(positions)), make([]int64, len(positions))
 	for i, p := range positions {
 		wallets[i], after[i] = p.WalletID, p.After
 	}
+	limit := MonthlyRange
+	if len(positions) == 1 {
+		limit = monthlyRangeOfOne
+	}
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		events, err := pg.Collect(ctx, tx, listMonthlyEvents, readMonthlyEvent, wallets, after, MonthlyRange)
+		events, err := pg.Collect(ctx, tx, listMonthlyEvents, readMonthlyEvent, wallets, after, limit)
 		if err != nil {
 			return err
 		}
-		entries, err := pg.Collect(ctx, tx, listMonthlyEntries, readMonthlyEntry, wallets, after, MonthlyRange)
+		if err := tx.priceMonthly(ctx, events); err != nil {
+			return err
+		}
+		entries, err := pg.Collect(ctx, tx, listMonthlyEntries, readMonthlyEntry, wallets, after, limit)
 		found = mergeMonthly(events, entries)
 		return err
 	})
 	return found, err
+}
+
+// monthlyPrice is what an event's price number stands for.
+type monthlyPrice struct {
+	number             int64
+	feature, creditKey string
+	revision           int64
+	mode               string
+	cost               pg.Amount
+	quantityPerUnit    int64
+}
+
+func readMonthlyPrice(row pgx.CollectableRow) (p monthlyPrice, err error) {
+	err = row.Scan(&p.number, &p.feature, &p.creditKey, &p.revision, &p.mode, &p.cost, &p.quantityPerUnit)
+	return p, err
+}
+
+// priceMonthly fills in the prices of events.
+func (tx appTx) priceMonthly(ctx context.Context, events []monthlyEntry) error {
+	prices := map[int64]monthlyPrice{}
+	for _, e := range events {
+		prices[e.price] = monthlyPrice{}
+	}
+	found, err := pg.Collect(ctx, tx, listMonthlyPrices, readMonthlyPrice, slices.Collect(maps.Keys(prices)))
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		prices[p.number] = p
+	}
+	for i := range events {
+		e := &events[i]
+		p := prices[e.price]
+		if p.number != e.price {
+			return fmt.Errorf("store: entry %d of wallet %s names price number %d, which does not exist", e.Seq, e.Wallet, e.price)
+		}
+		e.CreditKey, e.Event.Feature, e.Event.FeatureRevision = p.creditKey, p.feature, p.revision
+		e.Event.PricingMode, e.Event.Cost, e.Event.QuantityPerUnit = p.mode, metering.Amount(p.cost).String(), p.quantityPerUnit
+	}
+	return nil
 }
 
 // mergeMonthly puts both kinds of entries of each wallet into one order. Each list has the
@@ -116,6 +172,7 @@ func mergeMonthly(lists ...[]monthlyEntry) map[ids.ID][]monthly.Entry {
 
 type monthlyEntry struct {
 	wallet ids.ID
+	price  int64 // of an event
 	monthly.Entry
 }
 
@@ -146,18 +203,17 @@ func readMonthlyEvent(row pgx.CollectableRow) (e monthlyEntry, err error) {
 	var transaction, key ids.ID
 	var original *ids.ID
 	var event []byte
-	var amount, balance, cost pg.Amount
+	var amount, balance pg.Amount
 	var debt, quoted *pg.Amount
 	var entity, overage *string
 	var limit, used, start, end *int64
 	v := &monthly.Event{}
-	err = row.Scan(&e.wallet, &e.Seq, &transaction, &e.CreditKey, &amount, &balance, &debt, &e.CreatedAt,
-		&event, &v.Feature, &v.FeatureRevision, &v.PricingMode, &cost, &v.QuantityPerUnit, &v.Quantity, &v.BasisPoints, &quoted,
-		&key, &v.OccurredAt, &entity, &v.PeriodStart, &v.PeriodEnd, &original, &limit, &used, &start, &end, &overage)
+	err = row.Scan(&e.wallet, &e.Seq, &transaction, &e.price, &amount, &balance, &debt, &e.CreatedAt,
+		&event, &v.Quantity, &v.BasisPoints, &quoted, &key, &v.OccurredAt, &entity, &v.PeriodStart, &v.PeriodEnd, &original, &limit, &used, &start, &end, &overage)
 	e.Kind, e.Event, e.ID = metering.EntryCharge, v, transaction.Format(ids.Transaction)
 	e.Delta = monthly.FormatDelta(metering.Delta{Amount: metering.Amount(amount), Out: true})
 	e.setBalance(balance, pg.OrZero(debt))
-	v.ID, v.Cost, v.KeyID, v.EntityID = pg.EventIDOf(event), metering.Amount(cost).String(), key.Format(ids.APIKey), pg.OrZero(entity)
+	v.ID, v.KeyID, v.EntityID = pg.EventIDOf(event), key.Format(ids.APIKey), pg.OrZero(entity)
 	if quoted != nil {
 		v.Quoted = metering.Amount(*quoted).String()
 	}
