@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,12 +91,16 @@ func (n *exportedNode) deposit(t *testing.T, identity string, amount metering.Am
 
 func (n *exportedNode) use(t *testing.T, identity, event string) {
 	t.Helper()
-	decision, err := n.usage.Track(store.Usage{
-		Scope: n.node.first, KeyID: n.key.ID, Identity: identity, FeatureKey: "chat",
-		Usage: metering.Usage{TransactionID: ids.New(), EventID: event, EntityID: "room 1", Quantity: 1},
-	})
+	decision, err := n.usage.Track(n.chat(identity, event))
 	noFailure(t, err)
 	noFailure(t, decision.Err())
+}
+
+func (n *exportedNode) chat(identity, event string) store.Usage {
+	return store.Usage{
+		Scope: n.node.first, KeyID: n.key.ID, Identity: identity, FeatureKey: "chat",
+		Usage: metering.Usage{TransactionID: ids.New(), EventID: event, EntityID: "room 1", Quantity: 1},
+	}
 }
 
 func (n *exportedNode) verify(t *testing.T) {
@@ -329,6 +334,13 @@ func TestChangedMonthlyFilesAreFound(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("the last entries of a wallet that were deleted from the database are missed", func(t *testing.T) {
+		n.node.exec(`DELETE FROM usage_events`)
+		n.node.exec(`DELETE FROM journal WHERE seq > 1`)
+		if err := n.export(t.Context(), t.TempDir(), "2020-03"); err == nil || !strings.Contains(err.Error(), "but none after entry 1") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestExportCommand(t *testing.T) {
@@ -388,6 +400,37 @@ func (n *exportedNode) followGuide(t *testing.T, environ []string) {
 		args := strings.Fields(strings.ReplaceAll(strings.TrimPrefix(line, "purser "), " months", " "+folder))
 		if err := run(t.Context(), args, environ, io.Discard, io.Discard); err != nil {
 			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+func TestIndexesOfEventsAreRebuiltBesideEvents(t *testing.T) {
+	t.Parallel()
+	n := newExportedNode(t)
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "operating.md"))
+	noFailure(t, err)
+	_, section, _ := strings.Cut(string(guide), "\n## Data retention\n")
+	_, section, _ = strings.Cut(section, "```sql\n")
+	statement, _, found := strings.Cut(section, "```")
+	if !found || !strings.HasPrefix(statement, "REINDEX") {
+		t.Fatalf("the guide has %q", statement)
+	}
+	var tracking sync.WaitGroup
+	tracking.Go(func() {
+		for i := range 100 {
+			if decision, err := n.usage.Track(n.chat("ann", fmt.Sprint("meanwhile ", i))); err != nil || decision.Err() != nil {
+				t.Errorf("event %d: %v, %v", i, err, decision.Err())
+			}
+		}
+	})
+	n.node.exec(statement)
+	tracking.Wait()
+	n.verify(t)
+	for _, event := range []string{"january 0", "meanwhile 99"} {
+		decision, err := n.usage.Track(n.chat("ann", event))
+		noFailure(t, err)
+		if decision.Verdict != metering.Duplicate {
+			t.Errorf("%s is %s", event, decision.Verdict)
 		}
 	}
 }
