@@ -23,6 +23,16 @@ func (t Total) Join(other Total) Total {
 	return Total{hi, lo}
 }
 
+// Minus is what is left without another total; nothing, if that is larger.
+func (t Total) Minus(other Total) Total {
+	lo, borrow := bits.Sub64(t.lo, other.lo, 0)
+	hi, below := bits.Sub64(t.hi, other.hi, borrow)
+	if below > 0 {
+		return Total{}
+	}
+	return Total{hi, lo}
+}
+
 // IsZero reports whether nothing was added.
 func (t Total) IsZero() bool { return t == Total{} }
 

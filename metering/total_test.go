@@ -29,6 +29,25 @@ func TestTotal(t *testing.T) {
 		}
 	})
 
+	t.Run("is what it was without what was added, and never below nothing", func(t *testing.T) {
+		random := rand.New(rand.NewPCG(3, 4))
+		draw := func() (total metering.Total) {
+			for range random.IntN(30) {
+				total = total.Plus(metering.Amount(random.Uint64N(uint64(metering.MaxAmount) + 1)))
+			}
+			return total
+		}
+		for range 1000 {
+			a, b := draw(), draw()
+			if got := a.Join(b).Minus(b); got != a {
+				t.Fatalf("%s and %s without it make %s", a, b, got)
+			}
+			if got := a.Minus(a.Join(b).Plus(1)); !got.IsZero() {
+				t.Fatalf("%s without more makes %s", a, got)
+			}
+		}
+	})
+
 	t.Run("is shown in credits, without zeros at the end", func(t *testing.T) {
 		for text, want := range map[string]string{
 			"0": "0", "1": "0.000000001", "1000000000": "1", "1500000000": "1.5", "123456789012345678901234567890": "123456789012345678901.23456789",

@@ -185,6 +185,9 @@ func TestSumsAddUp(t *testing.T) {
 		if second.Add(first) != all || all.Events != int64(len(events)) {
 			t.Fatalf("%v and %v make %v", first, second, all)
 		}
+		if all.Without(first) != second || first.Without(all) != (rollup.Sums{}) {
+			t.Fatalf("%v without %v is not %v", all, first, second)
+		}
 	})
 }
 

@@ -44,6 +44,14 @@ func (s Sums) Add(other Sums) Sums {
 	}
 }
 
+// Without is what is left of the sums without a part of them.
+func (s Sums) Without(part Sums) Sums {
+	return Sums{
+		Events: max(0, s.Events-part.Events), Deduplicated: max(0, s.Deduplicated-part.Deduplicated),
+		Quantity: s.Quantity.Minus(part.Quantity), Included: s.Included.Minus(part.Included), Charged: s.Charged.Minus(part.Charged),
+	}
+}
+
 // Event is what one event adds.
 type Event struct {
 	Quantity     int64
