@@ -37,7 +37,8 @@ func newClockHarness(t *testing.T) (*harness, *clock) {
 func newClockHarnessOn(t *testing.T, options Options) (*harness, *clock) {
 	t.Helper()
 	c := &clock{}
-	c.ms.Store(time.Now().UnixMilli())
+	// Noon: what is counted by the day is of the same day for hours.
+	c.ms.Store(time.Now().UTC().Truncate(24 * time.Hour).Add(12 * time.Hour).UnixMilli())
 	url := storetest.FreshURL(t)
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
