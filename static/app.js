@@ -1,5 +1,5 @@
 // What needs a script and cannot be done without: the clipboard, forgetting a secret,
-// rows that are links as a whole, and times in the visitor's zone. Everything else works as plain links and forms.
+// rows that are links as a whole, and times and days in the visitor's zone. Everything else works as plain links and forms.
 
 // Copy buttons are rendered hidden, so that every shown button works.
 // Browsers offer the clipboard only on https and on localhost.
@@ -98,6 +98,21 @@ document.addEventListener("keydown", (event) => {
   field.select();
 });
 
+// Where the navigation scrolls, the page's own entry is in sight.
+document.querySelector(".sidebar .nav [aria-current]")?.scrollIntoView({ block: "nearest" });
+
+// A switcher that was opened closes with Escape, and with a click beside it.
+function closeSwitch(except) {
+  for (const menu of document.querySelectorAll(".switch[open]")) {
+    if (menu.contains(except)) continue;
+    menu.open = false;
+    if (!except) menu.querySelector("summary").focus();
+  }
+}
+
+document.addEventListener("click", (event) => closeSwitch(event.target));
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") closeSwitch(null); });
+
 // A message leaves some seconds after the visitor has come back to the page, unless they
 // point at it or focus it. Without a script it stays.
 const flashTime = 8000;
@@ -116,17 +131,30 @@ for (const flash of document.querySelectorAll(".flash")) {
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const clock = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
 
+const inUTC = ["UTC", "Etc/UTC", "GMT", "Etc/GMT"].includes(zone);
+
 function localize(root) {
-  if (["UTC", "Etc/UTC", "GMT", "Etc/GMT"].includes(zone)) return;
+  if (inUTC) return;
   for (const time of root.querySelectorAll("time[data-zoned]")) {
     const format = time.dataset.zoned === "seconds" ? { ...clock, second: "2-digit" } : clock;
-    time.textContent = new Intl.DateTimeFormat("en-GB", format).format(new Date(time.dateTime));
+    const text = new Intl.DateTimeFormat("en-GB", format).format(new Date(time.dateTime));
+    // The day and the time of day of a log are two lines where room is short.
+    const lines = time.querySelectorAll("span");
+    if (lines.length !== 2) time.textContent = text;
+    else [lines[0].textContent, lines[1].textContent] = [text.slice(0, text.indexOf(",") + 1), text.slice(text.indexOf(",") + 2)];
     delete time.dataset.zoned;
   }
 }
 
 localize(document);
 document.addEventListener("htmx:load", (event) => localize(event.target));
+
+// The server counts days in the visitor's zone where they filter by day, and charts usage
+// in it. The documentation has no days and sets no cookie.
+if (!document.querySelector(".docs-columns")) {
+  const secure = location.protocol === "https:" ? "; Secure" : "";
+  document.cookie = `zone=${inUTC ? "" : zone}; Path=/; Max-Age=${inUTC ? 0 : 31536000}; SameSite=Lax${secure}`;
+}
 
 // A browser keeps the page that was left, to show it again on Back. A secret that
 // is shown once must not be in it.

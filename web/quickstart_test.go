@@ -109,8 +109,11 @@ func TestQuickstart(t *testing.T) {
 		if !strings.Contains(text, `href="/docs/payments"`) {
 			t.Error("nothing is said of payments")
 		}
-		if !strings.Contains(text, "You sent your first event.") || strings.Contains(text, "/v1/deposits") {
+		if !strings.Contains(text, "You sent your first event.") || strings.Contains(text, "/v1/features") {
 			t.Error("it goes on as if there were none")
+		}
+		if !strings.Contains(text, "/v1/deposits") {
+			t.Error("the shown event can't be paid")
 		}
 	})
 }

@@ -1,14 +1,25 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"purser/metering"
 	"purser/store/rollups"
 	"purser/tenancy"
 )
+
+// settleUsage adds up what was tracked.
+func (d *supportHarness) settleUsage(t *testing.T) {
+	t.Helper()
+	for range 2 { // the second knows the offset of the clock
+		_, err := d.db.Rollups(d.app.Scope()).Settle(t.Context(), rollups.Alone)
+		noError(t, err)
+	}
+}
 
 func TestUsagePage(t *testing.T) {
 	t.Parallel()
@@ -21,10 +32,7 @@ func TestUsagePage(t *testing.T) {
 	labelled := d.use(hostileIdentity, "messages", 2)
 	labelled.EntityID, labelled.Properties = "<b>seat</b>", metering.NewProperties(map[string]string{"model": "large"})
 	d.track(t, labelled)
-	for range 2 { // the second knows the offset of the clock
-		_, err := d.db.Rollups(d.app.Scope()).Settle(t.Context(), rollups.Alone)
-		noError(t, err)
-	}
+	d.settleUsage(t)
 	t.Run("charts what was charged, with the same in a table", func(t *testing.T) {
 		got := support.get(t, page)
 		says(t, got, http.StatusOK, "Credits charged by day", "4.5", "Exact and final until", "Top customers", "Show data")
@@ -61,6 +69,7 @@ func TestUsagePage(t *testing.T) {
 		"?by=entity&bucket=hour":                         "Choose days or months",
 		"?by=entity&zone=Asia/Tokyo":                     "UTC",
 		"?by=entity&range=year":                          "at most 92 days",
+		"?by=key&identity=ada":                           "grouped by feature only",
 		"?from=9999-12-31&to=9999-12-31&zone=Asia/Tokyo": "",
 	} {
 		if message == "" {
@@ -78,5 +87,82 @@ func TestUsagePage(t *testing.T) {
 	})
 	t.Run("hours of today on the overview", func(t *testing.T) {
 		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "Usage by hour", "23:00", "Credits and liability", "Revenue")
+	})
+}
+
+func TestUsageByCustomer(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	for n := range 12 {
+		identity := fmt.Sprintf("customer-%02d", n)
+		d.deposit(t, identity, 100)
+		d.track(t, d.use(identity, "messages", int64(n+1)))
+	}
+	d.settleUsage(t)
+	page := d.appPath("usage")
+	t.Run("names those who were charged most, and adds up the others", func(t *testing.T) {
+		got := support.get(t, page+"?by=customer")
+		says(t, got, http.StatusOK, "customer-11", "customer-02", "All others", "117 ")
+		if strings.Contains(got.body, "customer-01") || strings.Contains(got.body, "Top customers") {
+			t.Error("small customers are named, or large ones twice")
+		}
+	})
+	t.Run("of one customer", func(t *testing.T) {
+		got := support.get(t, page+"?identity=customer-04")
+		says(t, got, http.StatusOK, "By feature", "7.5 tokens")
+		if strings.Contains(got.body, "customer-11") {
+			t.Error("another customer is on the page")
+		}
+		says(t, support.get(t, page+"?identity=customer-04&by=customer"), http.StatusOK, "7.5 tokens")
+		says(t, support.get(t, page+"?identity=unknown"), http.StatusOK, "No usage in this range")
+	})
+	t.Run("a file has all of them", func(t *testing.T) {
+		got := support.get(t, d.appPath("usage.csv")+"?by=customer")
+		says(t, got, http.StatusOK, "value,customer ", ",1.5,1500000000,,customer-00 ", ",18,18000000000,,customer-11")
+		if rows := strings.Count(got.body, "\n") - 1; rows != 12 {
+			t.Errorf("there are %d rows", rows)
+		}
+		says(t, support.get(t, d.appPath("usage.csv")+"?identity=customer-04"), http.StatusOK, ",messages,,tokens,1,0,5,0,7.5,7500000000,,customer-04")
+	})
+}
+
+func TestDaysAreThoseOfTheViewer(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	d.deposit(t, "ada", 10)
+	d.track(t, d.use("ada", "messages", 1))
+	d.settleUsage(t)
+	see := func(zone string) { support.cookies["zone"] = &http.Cookie{Name: "zone", Value: zone} }
+
+	t.Run("the usage page counts by them, with UTC one click away", func(t *testing.T) {
+		for zone, want := range map[string][]string{
+			"Asia/Tokyo":       {"Days and hours are in Asia/Tokyo.", "Yours (Asia/Tokyo)", "Show in UTC"},
+			"America/New_York": {"Days and hours are in America/New York."},
+			"Asia/Kolkata":     {"Days and hours are in UTC. Usage is counted by the hour of UTC, which doesn't fit Asia/Kolkata."},
+			"../etc/passwd":    {"Days and hours are in UTC."},
+			"Local":            {"Days and hours are in UTC."},
+			"":                 {"Days and hours are in UTC."},
+		} {
+			see(zone)
+			says(t, support.get(t, d.appPath("usage")), http.StatusOK, want...)
+		}
+		see("Asia/Tokyo")
+		says(t, support.get(t, d.appPath("usage")+"?zone=UTC"), http.StatusOK, "Days and hours are in UTC.", "Show in your time zone")
+		says(t, support.get(t, d.walletPath(t, "ada")+"/usage"), http.StatusOK, "Last 30 days", "Credits charged by day")
+	})
+	t.Run("lists are filtered by them", func(t *testing.T) {
+		east, west := "Pacific/Kiritimati", "Pacific/Niue" // never on the same day
+		zone, err := time.LoadLocation(east)
+		noError(t, err)
+		now := time.UnixMilli(d.site.Now()).In(zone)
+		for _, list := range []string{"deposits", "events"} {
+			day := d.appPath(list) + "?from=" + now.Add(-time.Minute).Format("2006-01-02") + "&to=" + now.Add(time.Minute).Format("2006-01-02")
+			see(east)
+			says(t, support.get(t, day), http.StatusOK, "ada")
+			see(west)
+			says(t, support.get(t, d.appPath(list)+"?from="+now.Add(time.Minute).Format("2006-01-02")), http.StatusOK, "No results")
+		}
 	})
 }

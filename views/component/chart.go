@@ -113,7 +113,9 @@ func (s Series) drawn() []drawnBar {
 			middle: percent(left + 0.5/steps), anchor: anchorAt(left + 0.5/steps), lines: []string{bar.Label + ": " + bar.Text},
 		}
 		if s.Before != "" {
-			d.before = percent(1 - part(bar.Before, top))
+			if bar.Before > 0 {
+				d.before = percent(1 - part(bar.Before, top))
+			}
 			d.lines = append(d.lines, s.Before+": "+bar.BeforeText)
 		}
 		slices := bar.Parts

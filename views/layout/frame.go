@@ -11,6 +11,7 @@ type Frame struct {
 	App     Application // of this page; zero in pages of an organization
 	Apps    []Application
 	Nav     []NavGroup // what the person may open: see AppNav and OrgNav
+	OrgNav  []NavGroup // the same of the organization, in pages of an application
 	Current string     // key of the item that this page belongs to
 	Flash   component.Message
 	Search  string // path of the search; empty where there is none

@@ -40,6 +40,7 @@ var appChapters = []chapter{
 		{"deposits", "Deposits", "/deposits", "banknote", tenancy.DepositsRead},
 		{"subscriptions", "Subscriptions", "/subscriptions", "repeat", tenancy.SubscriptionsRead},
 		{"checkouts", "Checkouts", "/checkouts", "shopping-cart", tenancy.SubscriptionsRead},
+		{"alerts", "Payment issues", "/alerts", "triangle-alert", tenancy.SubscriptionsRead},
 		{"denials", "Denials", "/denials", "circle-x", tenancy.JournalRead},
 		{"check", "Why denied?", "/check", "circle-question-mark", tenancy.JournalRead},
 	}},

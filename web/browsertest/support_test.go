@@ -185,7 +185,7 @@ func supportPages() map[string]view {
 			Uses: component.Series{ID: "uses-chart", Title: "Usage by day", Unit: "events", StepName: "Day", Bars: bars}, Denied: component.Series{ID: "denied-chart", Title: "Denials by day", Unit: "denials", StepName: "Day", Bars: bars},
 			Attention: []supportpage.Concern{{Text: "Plan \"Team\" failed to sync with the payment provider", More: "No such currency: <b>xyz</b>", Tone: "danger", Link: "Fix plan", Href: app + "/plans/team/edit"}, {Text: "2 balances are in debt", Tone: "warn", Link: "View wallets", Href: app + "/wallets?show=debt"}},
 			Steps:     []component.Step{{Text: "Create a credit", Done: true}, {Text: "Create a feature", Hint: "What your customers use.", Href: app + "/features"}},
-			Top:       []supportpage.TopFeature{{Key: "messages", Uses: 1_204_331, Denied: 37}}, Reasons: []supportpage.TopReason{{Code: "insufficient_balance", Href: "/docs/errors/insufficient_balance", Count: 37}},
+			Top:       []supportpage.TopFeature{{Key: "messages", Uses: 1_204_331, Denied: 37}}, Reasons: []supportpage.TopReason{{Text: "Balance too low", Code: "insufficient_balance", Href: "/docs/errors/insufficient_balance", Count: 37}},
 		}),
 	}
 }

@@ -86,6 +86,9 @@ func (s *Pages) viewPlan(req *site.Request) (site.Response, error) {
 	if req.May(tenancy.PlansWrite) {
 		view.Edit = req.AppPath("plans", stored.Key, "edit")
 	}
+	if req.May(tenancy.SubscriptionsRead) {
+		view.Subscriptions = site.Listing{Path: req.AppPath("subscriptions")}.At("plan", stored.Key)
+	}
 	return site.Show(catalogpage.PlanViewPage(view)), nil
 }
 

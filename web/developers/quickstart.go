@@ -24,6 +24,9 @@ const (
 	// refused requests are shown.
 	quickstartFeatures = 25
 	quickstartFailures = 5
+
+	// quickstartFunds is what docs.Call.FundWallet deposits.
+	quickstartFunds = 5 * metering.PerCredit
 )
 
 // quickstart is polled every few seconds while it waits for an event, so it reads
@@ -46,9 +49,8 @@ func (s *Pages) quickstart(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	q.Call = call
+	q.Call, q.Missing = call, missing(call, progress.HasCredit, hasFeature)
 	if !progress.IsUsed {
-		q.Missing = missing(call, progress.HasCredit, hasFeature)
 		if q.Failures, err = recentFailures(req); err != nil {
 			return site.Response{}, err
 		}
@@ -95,12 +97,12 @@ func firstKey(req *site.Request) string {
 }
 
 // firstCall names an existing credit and feature, or samples. A feature qualifies if it
-// can be used by its name alone.
+// can be used by its name alone, and if the wallet that the quickstart funds can pay for it.
 func firstCall(req *site.Request, p reports.Progress) (call docs.Call, hasFeature bool, err error) {
 	call = docs.Call{Address: req.Site.Server.Address, Identity: sampleIdentity, Credit: sampleCredit, Feature: sampleFeature}
 	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: quickstartFeatures})
 	for _, f := range features {
-		if f.PricingMode == metering.Fixed && f.Deduplication == metering.DeduplicateNone {
+		if f.PricingMode == metering.Fixed && f.Deduplication == metering.DeduplicateNone && f.Cost/metering.Amount(f.QuantityPerUnit) < quickstartFunds {
 			call.Credit, call.Feature = f.CreditKey, f.Key
 			return call, true, nil
 		}
@@ -115,7 +117,8 @@ func firstCall(req *site.Request, p reports.Progress) (call docs.Call, hasFeatur
 	return call, false, err
 }
 
-// missing lists the commands to run, in order, before the first event can be charged.
+// missing lists the commands to run, in order, before the event can be charged. Funding the
+// wallet is always one of them: another wallet may have paid for earlier events.
 func missing(call docs.Call, hasCredit, hasFeature bool) []component.CommandLine {
 	var commands []component.CommandLine
 	if !hasCredit {

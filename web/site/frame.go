@@ -42,6 +42,7 @@ func (req *Request) Frame(title, current string) layout.Frame {
 		f.Clock = layout.Clock{At: req.Now(), Ahead: req.ClockOffset}
 	}
 	f.Nav = layout.AppNav(f.App.Href, req.permissions())
+	f.OrgNav = layout.OrgNav(f.Org.Href, req.permissions())
 	if req.UsesSandbox() && !req.Site.SandboxOff {
 		f.Nav = layout.WithSandbox(f.Nav, f.App.Href)
 	}

@@ -64,7 +64,7 @@ func (s *Pages) alerts(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	list := req.Listing(req.AppPath("alerts"), "show")
-	view := supportpage.AlertList{Frame: req.Frame("Payment issues", "overview"), Path: list.Path, All: all}
+	view := supportpage.AlertList{Frame: req.Frame("Payment issues", "alerts"), Path: list.Path, All: all}
 	for _, a := range found {
 		view.Alerts = append(view.Alerts, newAlertRow(req, a))
 	}

@@ -44,12 +44,12 @@ func denialQuery(req *site.Request) (q reports.DenialQuery, problems []component
 			q.Reason = fault.Code(reason.Value)
 		}
 	}
-	q.From, q.To, problems = readDays(req)
+	q.From, q.To, problems = readDays(req, req.Zone())
 	return q, problems
 }
 
-// readDays reads the filter by days: half-open, in milliseconds, 0 for none.
-func readDays(req *site.Request) (from, to int64, problems []component.Problem) {
+// readDays reads the filter by days of a time zone: half-open, in milliseconds, 0 for none.
+func readDays(req *site.Request, zone *time.Location) (from, to int64, problems []component.Problem) {
 	for _, end := range []struct {
 		field string
 		into  *int64
@@ -59,7 +59,7 @@ func readDays(req *site.Request) (from, to int64, problems []component.Problem) 
 		if text == "" {
 			continue
 		}
-		day, err := time.Parse(dayLayout, text)
+		day, err := time.ParseInLocation(dayLayout, text, zone)
 		if err != nil {
 			problems = append(problems, component.Problem{Field: end.field, Message: "Enter a date such as 2026-01-31."})
 			continue
@@ -87,7 +87,7 @@ func (s *Pages) denials(req *site.Request) (site.Response, error) {
 	view := supportpage.DenialList{
 		Frame: req.Frame("Denials", "denials"), Path: list.Path, Check: req.AppPath("check"), Identity: q.Identity, FeatureKey: q.FeatureKey, Features: features,
 		Reason: string(q.Reason), Reasons: denialReasons, From: req.Query("from"), To: req.Query("to"), Active: len(list.Filter) > 0,
-		KeptDays: s.keptDenialDays(), Problems: problems, Presets: presets(list, req.Now()),
+		KeptDays: s.keptDenialDays(), Problems: problems, Presets: presets(req, list),
 	}
 	if len(problems) > 0 {
 		return site.Invalid(supportpage.Denials(view)), nil

@@ -1,11 +1,14 @@
 package support
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"purser/fault"
 	"purser/ids"
@@ -26,12 +29,31 @@ const (
 	exportPortions = 40
 )
 
-// exportName names the content, and whether rows were left out.
+// exportName names the application and whether it is a live one, the content, the day, and
+// whether rows were left out.
 func exportName(req *site.Request, of string, more bool) string {
+	mode := "test"
+	if req.App.Live {
+		mode = "live"
+	}
 	if more {
 		of += fmt.Sprintf("-newest-%d", maxExport)
 	}
-	return req.App.Slug + "-" + of + ".csv"
+	return req.App.Slug + "-" + mode + "-" + of + "-" + time.UnixMilli(req.Now()).In(req.Zone()).Format(dayLayout) + ".csv"
+}
+
+// maxNamedIdentity is how much of an identity the name of a file has.
+const maxNamedIdentity = 40
+
+// fileIdentity is an identity as far as names of files have it on all systems.
+func fileIdentity(identity string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.@", r)) {
+			return r
+		}
+		return '-'
+	}, identity), "-.")
+	return name[:min(len(name), maxNamedIdentity)]
 }
 
 func (s *Pages) depositsExport(req *site.Request) (site.Response, error) {
@@ -121,26 +143,26 @@ func (s *Pages) checkoutsExport(req *site.Request) (site.Response, error) {
 	}
 	var rows [][]string
 	for _, c := range found {
-		nanocredits := ""
+		nanocredits, credits := "", ""
 		if c.CreditKey != "" {
-			nanocredits = c.Amount.String()
+			nanocredits, credits = c.Amount.String(), c.Amount.Credits()
 		}
 		rows = append(rows, []string{
 			c.ID.Format(ids.Checkout), string(c.Kind), c.Identity, c.PlanKey, c.CreditKey, nanocredits, strconv.FormatInt(c.AmountCents, 10), c.Currency,
-			c.State, site.Timestamp(c.CreatedAt), site.Timestamp(c.ExpiresAt), c.SessionID,
+			c.State, site.Timestamp(c.CreatedAt), site.Timestamp(c.ExpiresAt), c.SessionID, credits,
 		})
 	}
 	return site.CSVFile(exportName(req, "checkouts", more), []string{
-		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id",
+		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id", "credits",
 	}, rows), nil
 }
 
-// signedText is the signed change of an entry: balance less debt.
-func signedText(d metering.Delta) string {
+// signed is an amount with the sign of an entry's change: balance less debt.
+func signed(d metering.Delta, amount string) string {
 	if d.Out && d.Amount > 0 {
-		return "-" + d.Amount.String()
+		return "-" + amount
 	}
-	return d.Amount.String()
+	return amount
 }
 
 func (s *Pages) journalExport(req *site.Request) (site.Response, error) {
@@ -156,11 +178,13 @@ func (s *Pages) journalExport(req *site.Request) (site.Response, error) {
 	for _, l := range lines {
 		rows = append(rows, []string{
 			strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), site.Timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
-			signedText(l.Delta), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
+			signed(l.Delta, l.Delta.Amount.String()), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
+			signed(l.Delta, l.Delta.Amount.Credits()), l.BalanceAfter.Credits(), l.DebtAfter.Credits(),
 		})
 	}
-	return site.CSVFile(exportName(req, "journal", more), []string{
+	return site.CSVFile(exportName(req, "journal-"+cmp.Or(fileIdentity(w.Identity), w.ID.Format(ids.Wallet)), more), []string{
 		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity", "other identity",
+		"credits", "credits after", "debt after in credits",
 	}, rows), nil
 }
 

@@ -3,6 +3,7 @@ package support
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"purser/metering"
@@ -66,7 +67,9 @@ func revenueOf(payments []rollups.Revenue, o reports.Overview) (series component
 	}
 	main := currencies[0]
 	text := func(cents uint64) string { return component.MoneyText(int64(cents), main) }
-	series = component.Series{ID: "revenue-chart", Title: "Revenue by day", Unit: main, StepName: "Day", Parts: []string{"Plans", "Top-ups"}, Axis: text}
+	series = component.Series{ID: "revenue-chart", Title: "Revenue by day", Unit: main, StepName: "Day", Parts: []string{"Plans", "Top-ups"}, Axis: func(cents uint64) string {
+		return strings.TrimSuffix(strings.TrimSuffix(text(cents), " "+strings.ToUpper(main)), ".00")
+	}}
 	for _, day := range o.Days {
 		var parts [2]uint64
 		for _, p := range payments {

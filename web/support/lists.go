@@ -30,7 +30,7 @@ func (s *Pages) events(req *site.Request) (site.Response, error) {
 	list := req.Listing(req.AppPath("events"), eventFilters...)
 	view := supportpage.EventList{
 		Frame: req.Frame("Events", "events"), Path: list.Path, Export: list.File(), EventID: q.EventID, Identity: q.Identity, FeatureKey: q.FeatureKey, Features: options,
-		From: req.Query("from"), To: req.Query("to"), Presets: presets(list, req.Now()), Active: len(list.Filter) > 0, Problems: problems,
+		From: req.Query("from"), To: req.Query("to"), Presets: presets(req, list), Active: len(list.Filter) > 0, Problems: problems,
 	}
 	if len(problems) > 0 {
 		return site.Invalid(supportpage.Events(view)), nil
@@ -77,7 +77,7 @@ func findEvents(req *site.Request, q *reports.EventQuery) (found []reports.Event
 func eventQuery(req *site.Request) (q reports.EventQuery, problems []component.Problem) {
 	q = reports.EventQuery{EventID: req.Query("event"), Identity: req.Query("identity"), FeatureKey: req.Query("feature")}
 	q.BeforeSeq, _ = strconv.ParseInt(req.Query("seq"), 10, 64)
-	q.From, q.To, problems = readDays(req)
+	q.From, q.To, problems = readDays(req, req.Zone())
 	return q, problems
 }
 
@@ -110,7 +110,7 @@ func depositQuery(req *site.Request) (q reports.DepositQuery, problems []compone
 			q.Kind = metering.EntryKind(kind.Value)
 		}
 	}
-	q.From, q.To, problems = readDays(req)
+	q.From, q.To, problems = readDays(req, req.Zone())
 	return q, problems
 }
 
@@ -127,7 +127,7 @@ func (s *Pages) deposits(req *site.Request) (site.Response, error) {
 		Frame: req.Frame("Deposits", "deposits"), Path: list.Path, Export: list.File(),
 		Identity: q.Identity, Kind: string(q.Kind), Kinds: depositKinds, CreditKey: q.CreditKey, Credits: []component.Option{{Value: "", Text: "All credits"}},
 		From: req.Query("from"), To: req.Query("to"), Active: len(list.Without("sort")) > 0, Problems: problems,
-		Presets: presets(list, req.Now()), Sort: list.Filter.Get("sort"), ByAge: byAge(list),
+		Presets: presets(req, list), Sort: list.Filter.Get("sort"), ByAge: byAge(list),
 	}
 	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
 	if err != nil {

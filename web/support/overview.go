@@ -75,13 +75,21 @@ func (s *Pages) overview(req *site.Request) (site.Response, error) {
 		})
 	}
 	for _, f := range o.Top {
-		view.Top = append(view.Top, supportpage.TopFeature{Key: f.FeatureKey, Uses: f.Uses, Denied: f.Denied})
+		view.Top = append(view.Top, supportpage.TopFeature{Key: f.FeatureKey, Href: usageHref(req, f.FeatureKey), Uses: f.Uses, Denied: f.Denied})
 	}
 	for _, r := range o.Reasons {
-		view.Reasons = append(view.Reasons, supportpage.TopReason{Code: string(r.Code), Href: reasonHref(req, r.Code), Count: r.Count})
+		view.Reasons = append(view.Reasons, supportpage.TopReason{Text: reasonText(r.Code), Code: string(r.Code), Href: reasonHref(req, r.Code), Count: r.Count})
 	}
 	view.Frame = req.Frame("Overview", "overview")
 	return site.Show(supportpage.OverviewPage(view)), nil
+}
+
+// usageHref leads to the usage of a feature.
+func usageHref(req *site.Request, feature string) string {
+	if !req.May(tenancy.JournalRead) {
+		return ""
+	}
+	return site.Listing{Path: req.AppPath("usage")}.At("feature", feature)
 }
 
 // reasonHref leads to the denials of a reason, or to its documentation.
@@ -234,7 +242,12 @@ func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool) 
 		})
 	}
 	for _, key := range a.Expiring {
+		more := ""
+		if req.ClockOffset > 0 {
+			more = "API keys expire by the server's clock, not by the sandbox time."
+		}
 		add(tenancy.KeysRead, supportpage.Concern{
+			More: more,
 			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: "Rotate key", Href: req.AppPath("keys"),
 		})
 	}

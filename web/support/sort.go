@@ -33,9 +33,9 @@ func byAge(l site.Listing) component.Sort {
 }
 
 // presets are links to common periods of a list with the filters from and to, which are
-// days in UTC.
-func presets(l site.Listing, now int64) (list []component.Tab) {
-	today := time.UnixMilli(now).UTC()
+// days of the viewer.
+func presets(req *site.Request, l site.Listing) (list []component.Tab) {
+	today := time.UnixMilli(req.Now()).In(req.Zone())
 	for _, p := range []struct {
 		label string
 		from  time.Time

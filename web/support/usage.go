@@ -2,6 +2,7 @@ package support
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -29,8 +30,8 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 	list := req.Listing(req.AppPath("usage"), usageFilters...)
 	view := supportpage.UsageExplorer{
 		Path: list.Path, Export: list.File(), Problems: problems, Active: len(list.Filter) > 0, From: req.Query("from"), To: req.Query("to"), Range: in.key,
-		Show: in.show, By: in.by, Bucket: in.bucket, Zone: in.zone, Feature: in.FeatureKey, Compare: req.Query("compare"),
-		Shows: usageShows, Bys: bys, Buckets: usageBuckets, Zones: usageZones, Comparisons: usageComparisons,
+		Show: in.show, By: in.by, Bucket: in.bucket, Zone: in.zone, Feature: in.FeatureKey, Identity: in.Identity, Compare: req.Query("compare"),
+		Shows: usageShows, Bys: bys, Buckets: usageBuckets, Zones: zonesOf(req), Comparisons: usageComparisons,
 	}
 	// The table lists features unless it lists keys, and a quantity has a feature's unit.
 	in.ByFeature = in.Dimension == "" && (in.by != "key" || in.show == "quantity")
@@ -49,8 +50,8 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 		view.Frame = req.Frame("Usage", "usage")
 		return site.Invalid(supportpage.Usage(view)), nil
 	}
-	found, err := in.read(req, in.Query, maxValues)
-	if fault.Is(err, fault.FeatureNotFound) {
+	found, err := in.find(req, credits)
+	if fault.Is(err, fault.FeatureNotFound) || fault.Is(err, fault.WalletNotFound) {
 		found, err = rollups.Usage{}, nil
 	}
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 	for _, c := range credits {
 		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
 	}
-	view.Credit, view.Until = in.credit, found.Until
+	view.Credit, view.CreditChosen, view.Until = in.credit, req.Query("credit") != "", found.Until
 	before, err := usageBefore(req, in, found)
 	if err != nil {
 		return site.Response{}, err
@@ -69,12 +70,40 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 	view.Chart = in.chart("usage-chart", found, before)
 	view.GroupBy, view.Groups = usageGroups(req, in, found)
 	view.Partial = in.Dimension != ""
-	if view.Top, err = usageTop(req, in); err != nil {
-		return site.Response{}, err
+	view.Clock = usageClock(req, in, list)
+	if view.HasTop = in.by != byCustomer && in.Identity == ""; view.HasTop {
+		if view.Top, err = usageTop(req, in); err != nil {
+			return site.Response{}, err
+		}
 	}
 	view.TopMonth = time.UnixMilli(in.lastMoment(req)).UTC().Format("January 2006")
 	view.Frame = req.Frame("Usage", "usage")
 	return site.Show(supportpage.Usage(view)), nil
+}
+
+// find reads the range, in the groups that were chosen.
+func (in usageInput) find(req *site.Request, credits []metering.Credit) (rollups.Usage, error) {
+	if in.by == byCustomer && in.Identity == "" {
+		return in.customerUsage(req, credits)
+	}
+	return in.read(req, in.Query, maxValues)
+}
+
+// usageClock says which time zone the page counts by, and leads to the other one: that of
+// the viewer, or UTC.
+func usageClock(req *site.Request, in usageInput, list site.Listing) supportpage.UsageClock {
+	c := supportpage.UsageClock{Zone: zoneText(in.Buckets.Zone.String()), Note: in.zoneNote}
+	other := site.Listing{Path: list.Path, Filter: list.Without("zone")}
+	switch viewer := req.Zone(); {
+	case !isUTC(in.Buckets.Zone):
+		c.Other, c.OtherHref = "UTC", other.At("zone", "UTC")
+		if isUTC(viewer) {
+			c.OtherHref = other.At("", "")
+		}
+	case !isUTC(viewer) && in.zoneNote == "":
+		c.Other, c.OtherHref = "your time zone", other.At("", "")
+	}
+	return c
 }
 
 // creditOf is the credit that was chosen, or the first that was charged.
@@ -134,50 +163,56 @@ func usageTiles(in usageInput, u, before rollups.Usage) (tiles []component.Figur
 	}
 }
 
-// usageGroups are the groups of the whole range, by what was charged.
+// usageGroups are the groups of the whole range, the largest of the chosen credit first and
+// all others last.
 func usageGroups(req *site.Request, in usageInput, u rollups.Usage) (head string, list []supportpage.UsageGroup) {
 	type group struct{ id, credit ids.ID }
-	sums := map[group]rollup.Sums{}
+	sums, rows := map[group]rollup.Sums{}, map[group]rollups.Row{}
 	var order []group
-	byKey, values := in.by == "key", map[ids.ID]string{}
 	for _, r := range u.Rows {
-		g := group{r.FeatureID, r.CreditID}
-		switch {
-		case byKey:
-			g.id = r.KeyID
-		case in.Dimension != "":
-			g.id = r.ValueHash
-			values[g.id] = r.Value
-		}
-		if _, known := sums[g]; !known {
-			order = append(order, g)
+		id, _ := in.tableGroupOf(u, r)
+		g := group{id, r.CreditID}
+		if _, known := rows[g]; !known {
+			order, rows[g] = append(order, g), r
 		}
 		sums[g] = sums[g].Add(r.Sums)
 	}
-	slices.SortStableFunc(order, func(a, b group) int { return cmp.Compare(sums[b].Events, sums[a].Events) })
+	slices.SortStableFunc(order, func(a, b group) int {
+		x, _, _ := in.measure(sums[a])
+		y, _, _ := in.measure(sums[b])
+		return cmp.Or(lastFirst(in.isRest(rows[a]), in.isRest(rows[b])), lastFirst(!in.counts(u, rows[a]), !in.counts(u, rows[b])), cmp.Compare(y, x))
+	})
 	for _, g := range order[:min(len(order), site.MaxOptions)] {
 		s := sums[g]
+		_, name := in.tableGroupOf(u, rows[g])
 		row := supportpage.UsageGroup{
-			Events: s.Events, Credit: u.Credits[g.credit].Key, Charged: component.RoundedTotalText(s.Charged), Exact: component.TotalText(s.Charged),
+			Name: name, Events: s.Events, Credit: u.Credits[g.credit].Key, Charged: component.RoundedTotalText(s.Charged), Exact: component.TotalText(s.Charged),
 		}
 		switch {
-		case byKey:
-			row.Name = keyName(u, g.id)
+		case in.by == byCustomer && in.Identity == "":
+			if !g.id.IsZero() {
+				row.Identity, row.Href = name, req.WalletPath(g.id)+"/usage"
+			}
+		case in.by == "key":
 			if shown := u.Keys[g.id].Key; shown != "" {
 				row.Detail = "…" + shown
 			}
 		case in.Dimension != "":
-			row.Name = valueName(values[g.id])
+			if !in.isRest(rows[g]) {
+				row.Identity = name
+			}
 		default:
 			f := u.Features[g.id]
-			row.Name, row.Detail, row.Href = f.Name, f.Key, site.Listing{Path: req.AppPath("events")}.At("feature", f.Key)
-			row.Quantity, row.Unit = component.DigitsText(s.Quantity.String()), f.Unit
+			row.Detail, row.Href = f.Key, in.eventsHref(req, f.Key)
+			row.Quantity, row.Unit = component.DigitsText(s.Quantity.String()), component.Units(int64(wholeOf(s.Quantity.String())), f.Unit)
 			row.Included = component.DigitsText(s.Included.String())
 		}
 		list = append(list, row)
 	}
 	switch {
-	case byKey:
+	case in.by == byCustomer && in.Identity == "":
+		return "Customer", list
+	case in.by == "key":
 		return "API key", list
 	case in.Dimension == rollup.Entity:
 		return "Entity", list
@@ -185,6 +220,41 @@ func usageGroups(req *site.Request, in usageInput, u rollups.Usage) (head string
 		return in.Dimension.PropertyName(), list
 	}
 	return "Feature", list
+}
+
+// lastFirst orders what is last behind what is not.
+func lastFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// tableGroupOf is the group of a row in the table, which lists features where the chart
+// isn't split.
+func (in usageInput) tableGroupOf(u rollups.Usage, r rollups.Row) (id ids.ID, name string) {
+	if in.by == "none" || in.by == byCustomer && in.Identity != "" {
+		in.by = "feature"
+	}
+	return in.groupOf(u, r)
+}
+
+// eventsHref leads to the events of a feature in the range, if the list of events counts
+// days as the page does.
+func (in usageInput) eventsHref(req *site.Request, feature string) string {
+	list := site.Listing{Path: req.AppPath("events"), Filter: url.Values{"feature": {feature}}}
+	if in.Identity != "" {
+		list.Filter.Set("identity", in.Identity)
+	}
+	if zone := req.Zone(); in.Buckets.Zone.String() == zone.String() {
+		list.Filter.Set("from", time.UnixMilli(in.rangeFrom).In(zone).Format(dayLayout))
+		list.Filter.Set("to", time.UnixMilli(in.lastMoment(req)).In(zone).Format(dayLayout))
+	}
+	return list.At("", "")
 }
 
 func usageTop(req *site.Request, in usageInput) (list []supportpage.UsageCustomer, err error) {
@@ -211,11 +281,7 @@ func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
 		return site.Redirect(req.Listing(req.AppPath("usage"), usageFilters...).At("", "")), nil
 	}
 	in.ByFeature = in.by == "feature"
-	app := req.Site.Store.Rollups(req.Scope())
-	found, err := app.Usage(req.Context, in.Query)
-	if in.Dimension != "" {
-		found, err = app.DimensionUsage(req.Context, in.Query, rollups.Row{}, maxExport+1)
-	}
+	found, err := in.exported(req)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -231,10 +297,22 @@ func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
 		}
 		rows = append(rows, []string{
 			site.Timestamp(r.Start), site.Timestamp(in.Buckets.EndOf(r.Start)), feature, found.Keys[r.KeyID].Name, found.Credits[r.CreditID].Key,
-			strconv.FormatInt(r.Events, 10), strconv.FormatInt(r.Deduplicated, 10), quantity, included, r.Charged.Credits(), r.Charged.String(), r.Value,
+			strconv.FormatInt(r.Events, 10), strconv.FormatInt(r.Deduplicated, 10), quantity, included, r.Charged.Credits(), r.Charged.String(), r.Value, cmp.Or(found.Identities[r.WalletID], in.Identity),
 		})
 	}
 	return site.CSVFile(exportName(req, "usage", len(found.Rows) > maxExport), []string{
-		"start", "end", "feature", "api_key", "credit", "events", "deduplicated_events", "quantity", "included_quantity", "charged_credits", "charged_nanocredits", "value",
+		"start", "end", "feature", "api_key", "credit", "events", "deduplicated_events", "quantity", "included_quantity", "charged_credits", "charged_nanocredits", "value", "customer",
 	}, rows), nil
+}
+
+// exported are the rows of the export, at most one more than it has.
+func (in usageInput) exported(req *site.Request) (rollups.Usage, error) {
+	app := req.Site.Store.Rollups(req.Scope())
+	switch {
+	case in.Dimension != "":
+		return app.DimensionUsage(req.Context, in.Query, rollups.Row{}, maxExport+1)
+	case in.by == byCustomer && in.Identity == "":
+		return in.exportedCustomers(req)
+	}
+	return app.Usage(req.Context, in.Query)
 }

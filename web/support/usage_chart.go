@@ -44,24 +44,24 @@ func (in usageInput) counts(u rollups.Usage, r rollups.Row) bool {
 
 // groupOf is the group of a row, and its name.
 func (in usageInput) groupOf(u rollups.Usage, r rollups.Row) (id ids.ID, name string) {
-	switch in.by {
-	case "feature":
+	switch {
+	case in.isRest(r):
+		return r.ValueHash, "All others"
+	case in.by == "feature":
 		return r.FeatureID, u.Features[r.FeatureID].Name
-	case "key":
+	case in.by == "key":
 		return r.KeyID, keyName(u, r.KeyID)
-	}
-	if in.Dimension != "" {
-		return r.ValueHash, valueName(r.Value)
+	case in.by == byCustomer:
+		return r.WalletID, u.Identities[r.WalletID]
+	case in.Dimension != "":
+		return r.ValueHash, r.Value
 	}
 	return id, ""
 }
 
-// valueName is the name of an entity or a property's value.
-func valueName(value string) string {
-	if value == rollup.OtherValue {
-		return "All others"
-	}
-	return value
+// isRest reports whether the row is of what has no group of its own.
+func (in usageInput) isRest(r rollups.Row) bool {
+	return in.by == byCustomer && in.Identity == "" && r.WalletID.IsZero() || in.Dimension != "" && r.Value == rollup.OtherValue
 }
 
 // keyName is the name of an API key. The sums of a deleted key stay.
@@ -113,16 +113,17 @@ func (in usageInput) chart(id string, u, before rollups.Usage) component.Series 
 	return series
 }
 
-// parts are the names of the largest groups and where each group is drawn.
+// parts are the names of the largest groups and where each group is drawn. All others are
+// drawn together, after them.
 func (in usageInput) parts(u rollups.Usage) (names []string, place map[ids.ID]int) {
-	if in.by == "none" {
+	if in.by == "none" || in.by == byCustomer && in.Identity != "" {
 		return nil, nil
 	}
-	size, named := map[ids.ID]rollup.Sums{}, map[ids.ID]string{}
+	size, named, rest := map[ids.ID]rollup.Sums{}, map[ids.ID]string{}, map[ids.ID]bool{}
 	for _, r := range u.Rows {
 		if in.counts(u, r) {
 			group, name := in.groupOf(u, r)
-			size[group], named[group] = size[group].Add(r.Sums), name
+			size[group], named[group], rest[group] = size[group].Add(r.Sums), name, in.isRest(r)
 		}
 	}
 	groups := make([]ids.ID, 0, len(size))
@@ -132,14 +133,14 @@ func (in usageInput) parts(u rollups.Usage) (names []string, place map[ids.ID]in
 	slices.SortFunc(groups, func(a, b ids.ID) int {
 		x, _, _ := in.measure(size[a])
 		y, _, _ := in.measure(size[b])
-		return cmp.Or(cmp.Compare(y, x), cmp.Compare(named[a], named[b]), slices.Compare(a[:], b[:]))
+		return cmp.Or(lastFirst(rest[a], rest[b]), cmp.Compare(y, x), cmp.Compare(named[a], named[b]), slices.Compare(a[:], b[:]))
 	})
 	place = map[ids.ID]int{}
 	for i, group := range groups {
 		if i < component.MaxParts-1 || len(groups) == component.MaxParts {
-			names = append(names, named[group])
+			names = append(names, component.ShortIdentity(named[group]))
 		} else if i == component.MaxParts-1 {
-			names = append(names, "Other")
+			names = append(names, "All others")
 		}
 		place[group] = min(i, component.MaxParts-1)
 	}
@@ -192,13 +193,15 @@ func microcreditText(micros uint64) string {
 
 // walletUsageChart is what a customer was charged in the last 30 days, by feature.
 func walletUsageChart(req *site.Request, identity string) (component.Series, error) {
-	zone, err := rollup.Zone("")
+	in := usageInput{show: "charged", by: "feature"}
+	zone, err := in.readZone(req)
 	if err != nil {
 		return component.Series{}, err
 	}
-	in := usageInput{show: "charged", by: "feature", currentYear: time.UnixMilli(req.Now()).UTC().Year()}
-	today := metering.DayOf(req.Now())
-	if in.Buckets, err = rollup.NewBuckets(today.End-30*24*rollup.Hour, today.End, rollup.ByDay, zone); err != nil {
+	now := time.UnixMilli(req.Now()).In(zone)
+	in.currentYear = now.Year()
+	from, to := now.AddDate(0, 0, -29), now
+	if in.Buckets, err = rollup.NewBuckets(from.UnixMilli(), to.UnixMilli()+1, rollup.ByDay, zone); err != nil {
 		return component.Series{}, err
 	}
 	in.Identity, in.ByFeature = identity, true

@@ -20,8 +20,11 @@ const (
 	maxValues     = 50
 )
 
+// byCustomer groups usage by customer.
+const byCustomer = "customer"
+
 // usageFilters are the parameters of the usage page.
-var usageFilters = []string{"range", "from", "to", "show", "by", "bucket", "credit", "feature", "compare", "zone"}
+var usageFilters = []string{"range", "from", "to", "show", "by", "bucket", "credit", "feature", "identity", "compare", "zone"}
 
 // The choices of the usage page. The first of each is the default.
 var (
@@ -32,10 +35,10 @@ var (
 		{"month", "This month", "in the previous period"}, {"last", "Last month", "in the month before"}, {"year", "12 months", "in the previous 12 months"},
 	}
 	usageShows       = []component.Option{{Value: "charged", Text: "Credits charged"}, {Value: "events", Text: "Events"}, {Value: "quantity", Text: "Quantity"}}
-	usageBys         = []component.Option{{Value: "feature", Text: "Feature"}, {Value: "key", Text: "API key"}, {Value: "none", Text: "Nothing"}}
+	usageBys         = []component.Option{{Value: "feature", Text: "Feature"}, {Value: byCustomer, Text: "Customer"}, {Value: "key", Text: "API key"}, {Value: "none", Text: "Nothing"}}
 	usageBuckets     = []component.Option{{Value: "", Text: "Automatic"}, {Value: "hour", Text: "Hour"}, {Value: "day", Text: "Day"}, {Value: "month", Text: "Month"}}
 	usageComparisons = []component.Option{{Value: "", Text: "Nothing"}, {Value: "before", Text: "Previous period"}}
-	usageZones       = zoneOptions("UTC", "Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Warsaw", "Europe/Athens", "Europe/Kyiv", "Europe/Istanbul",
+	usageZones       = zoneOptions("Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Warsaw", "Europe/Athens", "Europe/Kyiv", "Europe/Istanbul",
 		"Africa/Cairo", "Africa/Lagos", "Africa/Johannesburg", "Africa/Nairobi", "America/New_York", "America/Chicago", "America/Denver", "America/Phoenix",
 		"America/Los_Angeles", "America/Mexico_City", "America/Sao_Paulo", "America/Bogota", "America/Argentina/Buenos_Aires", "Asia/Jerusalem", "Asia/Dubai",
 		"Asia/Karachi", "Asia/Bangkok", "Asia/Singapore", "Asia/Shanghai", "Asia/Tokyo", "Asia/Seoul", "Australia/Sydney", "Australia/Perth", "Pacific/Auckland")
@@ -43,9 +46,36 @@ var (
 
 func zoneOptions(names ...string) (list []component.Option) {
 	for _, name := range names {
-		list = append(list, component.Option{Value: name, Text: strings.ReplaceAll(name, "_", " ")})
+		list = append(list, component.Option{Value: name, Text: zoneText(name)})
 	}
 	return list
+}
+
+// zonesOf are the choices of time zones: that of the viewer first, then UTC.
+func zonesOf(req *site.Request) []component.Option {
+	if viewer := req.Zone(); !isUTC(viewer) {
+		own := component.Option{Text: "Yours (" + zoneText(viewer.String()) + ")"}
+		return append([]component.Option{own, {Value: "UTC", Text: "UTC"}}, usageZones...)
+	}
+	return append([]component.Option{{Text: "UTC"}}, usageZones...)
+}
+
+// isUTC reports whether the zone is UTC by any of its names.
+func isUTC(zone *time.Location) bool {
+	return slices.Contains([]string{"UTC", "Etc/UTC", "GMT", "Etc/GMT"}, zone.String())
+}
+
+func zoneText(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// hasWholeHours reports whether usage, which is counted by the hour of UTC, has days of
+// the zone in the year before a moment.
+func hasWholeHours(zone *time.Location, now time.Time) bool {
+	for month := range 12 {
+		if _, offset := now.AddDate(0, -month, 0).In(zone).Zone(); offset%3600 != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // chosen is the value of a choice, or the first.
@@ -62,7 +92,9 @@ func chosen(req *site.Request, name string, options []component.Option) string {
 type usageInput struct {
 	rollups.Query
 	key, before        string // of the chosen range, and its comparison in words
-	show, by, zone     string
+	show, by           string
+	zone               string // as chosen; the viewer's when it is empty
+	zoneNote           string // why it is not the viewer's
 	bucket, credit     string
 	compare            bool
 	rangeFrom, rangeTo int64
@@ -86,14 +118,17 @@ func groupings(req *site.Request) ([]component.Option, error) {
 
 func readUsageInput(req *site.Request, bys []component.Option) (in usageInput, problems []component.Problem) {
 	in = usageInput{
-		show: chosen(req, "show", usageShows), by: chosen(req, "by", bys), zone: chosen(req, "zone", usageZones), bucket: chosen(req, "bucket", usageBuckets),
+		show: chosen(req, "show", usageShows), by: chosen(req, "by", bys), zone: chosen(req, "zone", zonesOf(req)), bucket: chosen(req, "bucket", usageBuckets),
 		credit: req.Query("credit"), compare: req.Query("compare") == "before",
 	}
-	in.FeatureKey, in.ByKey = req.Query("feature"), in.by == "key"
+	in.FeatureKey, in.Identity, in.ByKey = req.Query("feature"), req.Query("identity"), in.by == "key"
 	if !slices.ContainsFunc(usageBys, func(o component.Option) bool { return o.Value == in.by }) {
 		in.Dimension = rollup.Dimension(in.by)
 	}
-	zone, err := rollup.Zone(in.zone)
+	if in.Identity != "" && (in.ByKey || in.Dimension != "") {
+		return in, []component.Problem{{Field: "by", Message: "Usage of one customer is grouped by feature only. Choose Feature, or clear the customer."}}
+	}
+	zone, err := in.readZone(req)
 	if err != nil { // all choices are known
 		return in, []component.Problem{{Field: "zone", Message: err.Error()}}
 	}
@@ -118,6 +153,24 @@ func readUsageInput(req *site.Request, bys []component.Option) (in usageInput, p
 		}
 	}
 	return in, nil
+}
+
+// readZone is the chosen time zone. Unless one is chosen, it is the viewer's where usage
+// can be counted by it.
+func (in *usageInput) readZone(req *site.Request) (*time.Location, error) {
+	viewer := req.Zone()
+	switch {
+	case in.zone != "":
+		return rollup.Zone(in.zone)
+	case isUTC(viewer):
+	case in.Dimension != "":
+		in.zoneNote = "Entities and properties are counted by the day of UTC."
+	case !hasWholeHours(viewer, time.UnixMilli(req.Now())):
+		in.zoneNote = "Usage is counted by the hour of UTC, which doesn't fit " + zoneText(viewer.String()) + "."
+	default:
+		return viewer, nil
+	}
+	return time.UTC, nil
 }
 
 // read reads what the page shows: of a dimension, this many values by name.
@@ -157,17 +210,15 @@ func (in *usageInput) readRange(req *site.Request, now time.Time) (problems []co
 	y, m, d := now.Date()
 	tomorrow := day(y, m, d+1)
 	if req.Query("from") != "" || req.Query("to") != "" {
-		from, to, problems := readDays(req)
+		from, to, problems := readDays(req, now.Location())
 		if len(problems) > 0 {
 			return problems
 		}
-		in.key, in.before, in.rangeTo = "", "in the previous period", tomorrow
-		if to != 0 { // days of UTC, read as days of the zone
-			t := time.UnixMilli(to).UTC()
-			in.rangeTo = day(t.Date())
+		in.key, in.before = "", "in the previous period"
+		if in.rangeFrom, in.rangeTo = from, to; to == 0 {
+			in.rangeTo = tomorrow
 		}
-		f := time.UnixMilli(from).UTC()
-		if in.rangeFrom = day(f.Date()); from == 0 {
+		if from == 0 {
 			t := time.UnixMilli(in.rangeTo).In(now.Location())
 			in.rangeFrom = day(t.Year(), t.Month(), t.Day()-30)
 		}
