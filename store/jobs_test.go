@@ -232,12 +232,14 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 						return
 					}
 					mu.Lock()
+					twice := false
 					for _, job := range batch.Jobs {
 						claimed[job.Object]++
+						twice = twice || claimed[job.Object] > 1
 					}
 					left := number - len(claimed)
 					mu.Unlock()
-					if left == 0 {
+					if left == 0 || twice {
 						return
 					}
 				}

@@ -117,7 +117,8 @@ func (b *appBatch) decide(now int64) {
 			empty := metering.State{Now: b.appTime(now), Events: b.events}
 			u.decision = metering.Decide(&empty, u.Usage.Usage)
 			if u.decision.New {
-				b.missingWallets = append(b.missingWallets, u.Identity)
+				empty.Apply(u.decision) // a later request may repeat its event id
+				b.events, b.missingWallets = empty.Events, append(b.missingWallets, u.Identity)
 			}
 			continue
 		}

@@ -179,10 +179,12 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 		if w != nil {
 			b.apply(w, p)
 			b.raise(w, &p.decision)
+		} else {
+			state.Apply(p.decision)
 		}
 	}
 	if w == nil && recorded {
-		b.missingWallets = append(b.missingWallets, members[0].Identity)
+		b.events, b.missingWallets = state.Events, append(b.missingWallets, members[0].Identity)
 	}
 }
 

@@ -24,6 +24,9 @@ func newTwoLanes(t *testing.T) twoLanes {
 	s.shop = newShop(t, s.url, 1)
 	s.first = numbered("wallet", 0)
 	for i := 1; s.second == ""; i++ {
+		if i > 100 { // by chance once in 2^100 runs
+			t.Fatal("all wallets are in one lane")
+		}
 		if identity := numbered("wallet", i); s.lane(identity) != s.lane(s.first) {
 			s.second = identity
 		}

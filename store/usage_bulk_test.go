@@ -56,6 +56,28 @@ func TestACutBatchCanBeSentAgain(t *testing.T) {
 	soundBooks(t, url, s.tenant)
 }
 
+// An accepted event creates the wallet of its customer, if there is none. One that only
+// repeats another event's id creates none.
+func TestARepeatedIDMakesNoWallet(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.URL(t), 1)
+	free := featureOf("free", "tokens")
+	free.Cost = 0
+	s.newFeature(t, free)
+	repeated := freshID()
+	outcomes, err := s.nodes[0].usage.TrackBatch([]store.Usage{s.useOf("free", "ann", repeated), s.useOf("free", "bob", repeated)})
+	noError(t, err)
+	if outcomes[0].Verdict != metering.Accepted || outcomes[1].Verdict != metering.Duplicate {
+		t.Errorf("the first is %s, the second %s", outcomes[0].Verdict, outcomes[1].Verdict)
+	}
+	if _, err := s.Wallet(t.Context(), "ann"); err != nil {
+		t.Errorf("the wallet of the accepted event: %v", err)
+	}
+	if _, err := s.Wallet(t.Context(), "bob"); !fault.Is(err, fault.WalletNotFound) {
+		t.Errorf("the wallet of the repeated id: %v", err)
+	}
+}
+
 func TestAPoisonItemOfABatchFailsAlone(t *testing.T) {
 	t.Parallel()
 	const size, wallets = 60, 7

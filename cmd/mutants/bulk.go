@@ -63,6 +63,11 @@ var bulkMutants = []mutant{
 		pkg:     "./store", tests: "TestSingleLanesRunAtTheSameTime",
 	},
 	{
+		name:    "a repeated event id makes a wallet",
+		changes: []change{once("store/usage_batch.go", "\t\t\t\tempty.Apply(u.decision) // a later request may repeat its event id\n", "")},
+		pkg:     "./store", tests: "TestARepeatedIDMakesNoWallet",
+	},
+	{
 		name:    "a batch that is cut is charged again",
 		changes: []change{once("store/usage_bulk.go", "\t\trequests[i] = &request{Usage: uses[i]}\n", "\t\trequests[i] = &request{Usage: uses[i]}\n\t\trequests[i].EventID += requests[i].TransactionID.String()\n")},
 		pkg:     "./store", tests: "TestACutBatchCanBeSentAgain",
