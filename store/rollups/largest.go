@@ -126,6 +126,9 @@ func (d *valueDays) each(add func(day int64, credit ids.ID, v *rollup.ValueSums)
 	return nil
 }
 
+// packedValue is about how many bytes a value takes in a pack.
+const packedValue = 20
+
 // valueSize is how large a value is in the range.
 type valueSize struct {
 	value   string
@@ -137,8 +140,12 @@ type valueSize struct {
 // largest finds the values that are among the largest by events or by charges. It returns
 // the number of each value in the order of each, and which numbers are kept.
 func (d *valueDays) largest(values int) (numbers []int32, kept []bool, err error) {
-	var sizes []valueSize
-	known := map[string]int32{}
+	most := len(d.loose)
+	for _, p := range d.packs {
+		most += len(p.pack) / packedValue
+	}
+	numbers = make([]int32, 0, most)
+	sizes, known := make([]valueSize, 0, rollup.MaxValues), make(map[string]int32, rollup.MaxValues)
 	if err := d.each(func(_ int64, _ ids.ID, v *rollup.ValueSums) {
 		number, found := known[v.Value]
 		if !found {
@@ -224,6 +231,7 @@ func (d *valueDays) rows(b rollup.Buckets, values int) (rows []Row, err error) {
 	}
 	flush()
 	hashes := map[string]ids.ID{}
+	rows = make([]Row, 0, len(sums))
 	for at, s := range sums {
 		hash, known := hashes[at.value]
 		if !known {
@@ -233,6 +241,6 @@ func (d *valueDays) rows(b rollup.Buckets, values int) (rows []Row, err error) {
 		}
 		rows = append(rows, Row{Start: b.Starts[at.bucket], CreditID: at.credit, Value: at.value, ValueHash: hash, Sums: s})
 	}
-	slices.SortFunc(rows, Row.compare)
+	sortRows(rows)
 	return rows, nil
 }

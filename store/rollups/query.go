@@ -1,6 +1,7 @@
 package rollups
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -157,16 +158,33 @@ func (a App) Usage(ctx context.Context, q Query) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(u.Rows, Row.compare)
+		sortRows(u.Rows)
 		return u.name(ctx, tx)
 	})
 	return u, err
 }
 
+// sortRows moves no rows while it compares them: they are large.
+func sortRows(rows []Row) {
+	order := make([]*Row, len(rows))
+	for i := range rows {
+		order[i] = &rows[i]
+	}
+	slices.SortFunc(order, (*Row).compare)
+	sorted := make([]Row, len(rows))
+	for i, r := range order {
+		sorted[i] = *r
+	}
+	copy(rows, sorted)
+}
+
 // compare orders rows by bucket, then by the ids of the group.
-func (r Row) compare(other Row) int {
-	return cmp.Or(cmp.Compare(r.Start, other.Start), slices.Compare(r.FeatureID[:], other.FeatureID[:]),
-		slices.Compare(r.CreditID[:], other.CreditID[:]), slices.Compare(r.KeyID[:], other.KeyID[:]), slices.Compare(r.ValueHash[:], other.ValueHash[:]))
+func (r *Row) compare(other *Row) int {
+	if r.Start != other.Start {
+		return cmp.Compare(r.Start, other.Start)
+	}
+	return cmp.Or(bytes.Compare(r.FeatureID[:], other.FeatureID[:]), bytes.Compare(r.CreditID[:], other.CreditID[:]),
+		bytes.Compare(r.KeyID[:], other.KeyID[:]), bytes.Compare(r.ValueHash[:], other.ValueHash[:]))
 }
 
 // WalletUsage reads the sums of each customer that was active, at most limit of them, in
