@@ -233,7 +233,7 @@ func TestMonthlyFilesHaveEveryEntryOnce(t *testing.T) {
 		again := filepath.Join(t.TempDir(), "again")
 		noFailure(t, n.export(t.Context(), again, "2020-03"))
 		sameFiles(t, "after an erasure", n.files(t, again), first)
-		if strings.Contains(fmt.Sprint(first), "ann") {
+		if strings.Contains(fmt.Sprint(first), `"ann"`) { // ids may have these letters
 			t.Error("the files name the customer")
 		}
 	})
