@@ -44,6 +44,9 @@ func copyView(req *site.Request, slug string) (view catalogpage.Copy, target ten
 		return view, target, fault.New(fault.PathNotFound)
 	}
 	view = catalogpage.Copy{Frame: req.Frame("Copy catalog to live", "plans"), Path: req.AppPath("catalog", "copy"), Back: req.AppPath("plans")}
+	if req.May(tenancy.AppsWrite) {
+		view.New = req.OrgPath("a", "new")
+	}
 	for _, app := range req.Apps {
 		if !app.Live || app.IsArchived() {
 			continue
