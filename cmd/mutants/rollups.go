@@ -39,7 +39,7 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "a day is added up before it is final",
-		changes: []change{once("store/rollups/days.go", "from, end := s.Days, metering.DayOf(s.Until).Start", "from, end := s.Days, metering.DayOf(s.Until).End")},
+		changes: []change{once("store/rollups/days.go", "\t\tfrom := s.Days\n", "\t\tfrom, end := s.Days, metering.DayOf(end).End\n")},
 		pkg:     "./store", tests: "TestUsageByDayIsThatOfItsHours",
 	},
 	{
@@ -54,7 +54,7 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "values of a day are packed before it is final",
-		changes: []change{once("store/rollups/values.go", "end := metering.DayOf(s.Until).Start", "end := metering.DayOf(s.Until).End")},
+		changes: []change{once("store/rollups/values.go", "\t\tif s.Values >= end {\n", "\t\tif end = metering.DayOf(end).End; s.Values >= end {\n")},
 		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
 	},
 	{

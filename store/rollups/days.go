@@ -35,33 +35,15 @@ var (
 
 // completeDays adds up the days whose hours are final.
 func (a App) completeDays(ctx context.Context) error {
-	for range completedRuns {
-		if more, err := a.completeNext(ctx); err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
-// completeNext adds up the next days, and reports whether there are others.
-func (a App) completeNext(ctx context.Context) (more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		more = false
-		if err := setForSettling(ctx, tx); err != nil {
-			return err
-		}
-		s, err := lockSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		from, end := s.Days, metering.DayOf(s.Until).Start
+	return a.inPortions(ctx, completedRuns, func(ctx context.Context, tx *pg.Tx, s settled, end int64) (more bool, err error) {
+		from := s.Days
 		if from >= end {
-			return nil
+			return false, nil
 		}
 		if from == 0 {
 			hours, err := pg.Collect(ctx, tx, selectFirstHour, pgx.RowTo[int64])
 			if err != nil {
-				return err
+				return false, err
 			}
 			if from = end; len(hours) > 0 {
 				from = metering.DayOf(hours[0]).Start
@@ -70,13 +52,34 @@ func (a App) completeNext(ctx context.Context) (more bool, err error) {
 		to := min(end, from+completedDays*24*rollup.Hour)
 		if to > from {
 			if _, err := tx.ExecAny(ctx, addDays, from, to); err != nil {
-				return err
+				return false, err
 			}
 		}
-		more = to < end
-		return tx.Exec(ctx, setDays, 1, max(from, to))
+		return to < end, tx.Exec(ctx, setDays, 1, max(from, to))
 	})
-	return more, err
+}
+
+// inPortions runs transactions under the lock of the progress, one after the other, while
+// there is more to do. Days before end are final.
+func (a App) inPortions(ctx context.Context, most int, next func(ctx context.Context, tx *pg.Tx, s settled, end int64) (more bool, err error)) error {
+	more := true
+	for range most {
+		err := a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+			if err := setForSettling(ctx, tx); err != nil {
+				return err
+			}
+			s, err := lockSettled(ctx, tx)
+			if err != nil {
+				return err
+			}
+			more, err = next(ctx, tx, s, metering.DayOf(s.Until).Start)
+			return err
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockSettled reads the progress and keeps other runs from changing it.

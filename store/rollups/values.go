@@ -41,43 +41,22 @@ var (
 
 // packDays packs the values of days that are final.
 func (a App) packDays(ctx context.Context) error {
-	for range packedDays {
-		if more, err := a.packDay(ctx); err != nil || !more {
-			return err
-		}
-	}
-	return nil
-}
-
-// packDay packs the values of the next day, and reports whether there may be another one.
-func (a App) packDay(ctx context.Context) (more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		more = false
-		if err := setForSettling(ctx, tx); err != nil {
-			return err
-		}
-		s, err := lockSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		end := metering.DayOf(s.Until).Start
+	return a.inPortions(ctx, packedDays, func(ctx context.Context, tx *pg.Tx, s settled, end int64) (more bool, err error) {
 		if s.Values >= end {
-			return nil
+			return false, nil
 		}
 		days, err := pg.Collect(ctx, tx, nextDayOfValues, pgx.RowTo[int64], s.Values)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if len(days) == 0 || days[0] >= end {
-			return tx.Exec(ctx, setPacked, 1, end)
+			return false, tx.Exec(ctx, setPacked, 1, end)
 		}
-		more = true
 		if err := packDay(ctx, tx, days[0]); err != nil {
-			return err
+			return false, err
 		}
-		return tx.Exec(ctx, setPacked, 1, metering.DayOf(days[0]).End)
+		return true, tx.Exec(ctx, setPacked, 1, metering.DayOf(days[0]).End)
 	})
-	return more, err
 }
 
 func packDay(ctx context.Context, tx *pg.Tx, day int64) error {
