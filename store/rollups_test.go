@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,8 +18,15 @@ import (
 
 func (b *books) Rollups() rollups.App { return b.db.Rollups(b.scope) }
 
+// settle adds up all events so far. Its boundary is the database's present millisecond, so
+// it first waits for the one after the newest id.
 func (b *books) settle(t *testing.T) rollups.Settled {
 	t.Helper()
+	newest := ids.New()
+	milliseconds := int64(binary.BigEndian.Uint64(newest[:8]) >> 16)
+	soon(t, "a later millisecond", func() bool {
+		return len(texts(t, b.conn, `SELECT 'later' WHERE (extract(epoch FROM clock_timestamp()) * 1000)::bigint > $1::bigint + 1`, milliseconds)) == 1
+	})
 	s, err := b.Rollups().Settle(t.Context(), rollups.Alone)
 	noError(t, err)
 	return s
