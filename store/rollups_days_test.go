@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -72,5 +73,54 @@ func TestUsageByDayIsThatOfItsHours(t *testing.T) {
 	exec(t, b.conn, `UPDATE usage_total_days SET events = events + 1`)
 	if b.eventsOf(t, rollup.ByDay) == byHour {
 		t.Error("a final day is not read from its sums")
+	}
+}
+
+// usageByDay is what each feature used in the buckets of a week, by the days of a zone.
+// It is read by day, or added up here by hour.
+func (b *books) usageByDay(t *testing.T, zone string, byHour bool) (sums map[string]rollup.Sums) {
+	t.Helper()
+	location, err := rollup.Zone(zone)
+	noError(t, err)
+	now := time.Now()
+	days, err := rollup.NewBuckets(now.Add(-6*24*time.Hour).UnixMilli(), now.UnixMilli()+1, rollup.ByDay, location)
+	noError(t, err)
+	read := days
+	if byHour {
+		read, err = rollup.NewBuckets(days.From(), days.End, rollup.ByHour, location)
+		noError(t, err)
+	}
+	found, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: read, ByFeature: true})
+	noError(t, err)
+	sums = map[string]rollup.Sums{}
+	for _, r := range found.Rows {
+		if r.Events <= 0 {
+			t.Errorf("a row with %d events", r.Events)
+		}
+		key := fmt.Sprint(days.Find(r.Start), r.FeatureID, r.CreditID)
+		sums[key] = sums[key].Add(r.Sums)
+	}
+	return sums
+}
+
+func TestUsageByTheDaysOfAZone(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	// Every third hour of the days before, and of other sizes.
+	exec(t, b.conn, `
+		INSERT INTO usage_totals (app_id, hour, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+		SELECT app_id, hour - n * $1::bigint, feature_id, credit_id, key_id, org_id, events + n, deduplicated, quantity + 7 * n, included, charged_nanocredits + n * n
+		FROM usage_totals, generate_series(1, 170, 3) AS n`, rollup.Hour)
+	exec(t, b.conn, `UPDATE usage_progress SET days_until = 0`)
+	b.finalSums(t, 48)
+	b.settle(t)
+	if days := len(texts(t, b.conn, `SELECT DISTINCT day::text FROM usage_total_days`)); days < 7 {
+		t.Fatalf("%d days have sums", days)
+	}
+	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "America/Los_Angeles", "Pacific/Auckland", "Pacific/Kiritimati", "Pacific/Pago_Pago"} {
+		if want, got := b.usageByDay(t, zone, true), b.usageByDay(t, zone, false); !maps.Equal(want, got) || len(got) < 5 {
+			t.Errorf("%s: by day %v, by hour %v", zone, got, want)
+		}
 	}
 }

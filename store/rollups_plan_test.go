@@ -69,8 +69,8 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		args string
 		most int // rows of the tables of sums
 	}{
-		"sum usage": {fmt.Sprintf("%s, true, false, ARRAY[%d], ARRAY[%d], ARRAY[%d, %d], ARRAY[%d, %d], NULL", starts, day.Start-24*rollup.Hour, day.Start,
-			day.Start, day.End, day.Start+12*rollup.Hour, day.End+rollup.Hour), 4 + 13*4},
+		"sum usage": {fmt.Sprintf("%s, true, false, ARRAY[%d], ARRAY[%d], ARRAY[%d, %d], ARRAY[%d, %d], ARRAY[%d], ARRAY[%d], NULL", starts, day.Start-24*rollup.Hour, day.Start,
+			day.Start, day.End, day.Start+12*rollup.Hour, day.End+rollup.Hour, day.Start-2*rollup.Hour, day.Start), 4 + 15*4},
 		"add usage by day":              {fmt.Sprintf("%d, %d", day.End, day.End+24*rollup.Hour), 24*4 + 4},
 		"sum usage of a wallet":         {fmt.Sprintf("%d, %d, %s, NULL, true, '%s'", day.Start, day.End, starts, one), 2},
 		"list wallets with usage":       {fmt.Sprintf("ARRAY[%s]::bigint[], '%s', 11", month, ids.ID{}), 12},

@@ -44,8 +44,23 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "the hours of a day that was added up count again",
-		changes: []change{once("metering/rollup/buckets.go", "hours = extend(hours, last, end)", "hours = extend(hours, first, end)")},
+		changes: []change{once("metering/rollup/buckets.go", "p.Hours = extend(p.Hours, to, end)", "p.Hours = extend(p.Hours, from, end)")},
 		pkg:     "./metering/rollup", tests: "TestRangesAreSplitIntoDaysAndHours",
+	},
+	{
+		name:    "hours that a day has too many of stay in its bucket",
+		changes: []change{once("store/rollups/query.go", "AND x.hour >= r.first AND x.hour < r.last OFFSET 0) l", "AND x.hour >= r.last AND x.hour < r.last OFFSET 0) l")},
+		pkg:     "./store", tests: "TestUsageByTheDaysOfAZone",
+	},
+	{
+		name:    "a group without events is listed",
+		changes: []change{once("store/rollups/query.go", "HAVING sum(t.events) <> 0", "HAVING sum(t.events) IS NOT NULL")},
+		pkg:     "./store", tests: "TestUsageByTheDaysOfAZone",
+	},
+	{
+		name:    "the others of a day have the largest values too",
+		changes: []change{once("store/rollups/largest.go", "others = others.Without(own)", "_ = others.Without(own)")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
 	},
 	{
 		name:    "days are not compared with their hours",

@@ -141,26 +141,40 @@ func (b Buckets) Whole() Buckets {
 	return Buckets{Starts: b.Starts[:1], End: b.End, Unit: b.Unit, Zone: b.Zone}
 }
 
-// Split divides the range into days of UTC that lie in one bucket and before the end of
-// the final ones, and the hours that are left. Both are in order, and neighbours are
-// joined.
-func (b Buckets) Split(final int64) (days, hours []metering.Period) {
+// Parts are the stored sums that add up to buckets. Each list is in order, and neighbours
+// are joined.
+type Parts struct {
+	Days  []metering.Period // of UTC, each counted in the bucket that its noon is in
+	Hours []metering.Period // counted in their own bucket
+	Less  []metering.Period // hours of the days that are taken off again: their day is counted in another bucket
+}
+
+// noon is the middle of a day of UTC, from its start.
+const noon = 12 * Hour
+
+// Split says which days and hours are read. Days before final have sums; where a bucket
+// begins at another hour than they do, the hours between are moved.
+func (b Buckets) Split(final int64) (p Parts) {
+	last := metering.DayOf(final).Start
+	// dayAt is the first day whose noon is not before a moment.
+	dayAt := func(ms int64) int64 { return min(metering.DayOf(ms+noon-1).Start, last) }
 	for i, start := range b.Starts {
 		end := b.End
 		if i+1 < len(b.Starts) {
 			end = b.Starts[i+1]
 		}
-		first := metering.DayOf(start + 24*Hour - 1).Start
-		last := min(metering.DayOf(end).Start, metering.DayOf(final).Start)
-		if first >= last {
-			hours = extend(hours, start, end)
+		from, to := dayAt(start), dayAt(end)
+		if b.Unit == ByHour || from >= to {
+			p.Hours = extend(p.Hours, start, end)
 			continue
 		}
-		hours = extend(hours, start, first)
-		days = extend(days, first, last)
-		hours = extend(hours, last, end)
+		p.Days = extend(p.Days, from, to)
+		p.Less = extend(p.Less, from, start)
+		p.Hours = extend(p.Hours, start, from)
+		p.Hours = extend(p.Hours, to, end)
+		p.Less = extend(p.Less, end, to)
 	}
-	return days, hours
+	return p
 }
 
 // extend adds a period at the end of a list.

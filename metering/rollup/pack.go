@@ -35,9 +35,9 @@ func PackValues(list []ValueSums) []byte {
 
 var errPack = errors.New("rollup: this is no pack of values")
 
-// UnpackValues calls add with each value that PackValues wrote, in its order. The sums are
-// the same variable each time.
-func UnpackValues(pack []byte, add func(*ValueSums)) error {
+// UnpackValues calls add with each value that PackValues wrote, in its order, and with
+// where it begins. The sums are the same variable each time.
+func UnpackValues(pack []byte, add func(at int, v *ValueSums)) error {
 	if len(pack) == 0 || pack[0] != packVersion {
 		return errPack
 	}
@@ -45,21 +45,28 @@ func UnpackValues(pack []byte, add func(*ValueSums)) error {
 	var v ValueSums
 	r := packReader{pack: pack, at: 1}
 	for r.at < len(pack) {
+		at := r.at
 		length := r.uvarint()
 		if r.broken || length > uint64(len(pack)-r.at) {
 			return errPack
 		}
 		v.Value = text[r.at : r.at+int(length)]
 		r.at += int(length)
-		events, deduplicated := r.uvarint(), r.uvarint()
-		v.Events, v.Deduplicated = int64(events), int64(deduplicated)
-		v.Quantity, v.Included, v.Charged = r.total(), r.total(), r.total()
+		v.Sums = r.sums()
 		if r.broken || v.Events < 0 || v.Deduplicated < 0 {
 			return errPack
 		}
-		add(&v)
+		add(at, &v)
 	}
 	return nil
+}
+
+// SumsAt reads the sums of the value that begins at a place of a pack. UnpackValues named
+// the place.
+func SumsAt(pack []byte, at int) Sums {
+	r := packReader{pack: pack, at: at}
+	r.at += int(r.uvarint())
+	return r.sums()
 }
 
 // packReader reads numbers until one is broken.
@@ -81,6 +88,11 @@ func (r *packReader) uvarint() uint64 {
 	}
 	r.at += n
 	return number
+}
+
+func (r *packReader) sums() Sums {
+	events, deduplicated := r.uvarint(), r.uvarint()
+	return Sums{Events: int64(events), Deduplicated: int64(deduplicated), Quantity: r.total(), Included: r.total(), Charged: r.total()}
 }
 
 func (r *packReader) total() metering.Total {

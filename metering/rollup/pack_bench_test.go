@@ -16,7 +16,7 @@ func BenchmarkUnpackValues(b *testing.B) {
 	pack := rollup.PackValues(list)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := rollup.UnpackValues(pack, func(*rollup.ValueSums) {}); err != nil {
+		if err := rollup.UnpackValues(pack, func(int, *rollup.ValueSums) {}); err != nil {
 			b.Fatal(err)
 		}
 	}

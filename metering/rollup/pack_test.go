@@ -32,7 +32,12 @@ func TestPackedValuesAreUnpacked(t *testing.T) {
 		})).Draw(t, "values")
 		pack := rollup.PackValues(list)
 		var found []rollup.ValueSums
-		add := func(v *rollup.ValueSums) { found = append(found, *v) }
+		add := func(at int, v *rollup.ValueSums) {
+			found = append(found, *v)
+			if sums := rollup.SumsAt(pack, at); sums != v.Sums {
+				t.Fatalf("the sums at %d are %v, expected %v", at, sums, v.Sums)
+			}
+		}
 		if err := rollup.UnpackValues(pack, add); err != nil || !slices.Equal(found, list) {
 			t.Fatalf("%v became %v: %v", list, found, err)
 		}
@@ -51,7 +56,7 @@ func TestWhatIsNoPackIsRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
 		values, size := 0, 0
-		err := rollup.UnpackValues(bytes, func(v *rollup.ValueSums) { values++; size += len(v.Value) })
+		err := rollup.UnpackValues(bytes, func(_ int, v *rollup.ValueSums) { values++; size += len(v.Value) })
 		if len(bytes) == 0 && err == nil || values*6+size > len(bytes) {
 			t.Fatalf("%d values of %d bytes from %d: %v", values, size, len(bytes), err)
 		}

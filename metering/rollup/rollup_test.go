@@ -90,38 +90,56 @@ func TestRangesAreSplitIntoDaysAndHours(t *testing.T) {
 			b = b.Whole()
 		}
 		final := from + rapid.Int64Range(-3*day, 23*day).Draw(t, "final")
-		days, hours := b.Split(final)
-		counted := map[int64]int{}
-		for _, p := range days {
-			if p.Start%day != 0 || p.End%day != 0 || p.End > final {
-				t.Fatalf("the days %+v, final until %d", p, final)
-			}
-			for at := p.Start; at < p.End; at += day {
-				if b.Find(at) < 0 || b.Find(at) != b.Find(at+day-1) {
-					t.Fatalf("the day %d is in two buckets", at)
+		parts := b.Split(final)
+		// counted is how often an hour is in each bucket; a day is counted where its noon is.
+		type place struct {
+			hour   int64
+			bucket int
+		}
+		counted := map[place]int{}
+		count := func(list []metering.Period, n int, bucket func(hour int64) int64) {
+			for _, p := range list {
+				for at := p.Start; at < p.End; at += rollup.Hour {
+					counted[place{at, b.Find(bucket(at))}] += n
 				}
 			}
 		}
-		for _, p := range append(days, hours...) {
-			for at := p.Start; at < p.End; at += rollup.Hour {
-				counted[at]++
+		own := func(hour int64) int64 { return hour }
+		noon := func(hour int64) int64 { return hour - hour%day + day/2 }
+		count(parts.Days, 1, noon)
+		count(parts.Hours, 1, own)
+		count(parts.Less, -1, noon)
+		for _, p := range parts.Days {
+			if p.Start%day != 0 || p.End%day != 0 || p.End > final {
+				t.Fatalf("the days %+v, final until %d", p, final)
+			}
+		}
+		for _, p := range parts.Less {
+			if p.End > final {
+				t.Fatalf("the hours %+v are taken off, final until %d", p, final)
 			}
 		}
 		for at := b.From(); at < b.End; at += rollup.Hour {
-			if counted[at] != 1 {
-				t.Fatalf("the hour %d is counted %d times", at, counted[at])
+			counted[place{at, b.Find(at)}]--
+		}
+		for at, n := range counted {
+			if n != 0 {
+				t.Fatalf("the hour %d is counted %d times too often in the bucket %d", at.hour, n, at.bucket)
 			}
-			delete(counted, at)
 		}
-		if len(counted) != 0 {
-			t.Fatalf("counted beside the range: %v", counted)
-		}
-		if whole := b.Whole(); b.Unit != rollup.ByHour && final >= b.End {
-			if _, hours := whole.Split(final); len(hours) > 2 {
-				t.Fatalf("one bucket has hours in %d parts", len(hours))
+		if b.Unit != rollup.ByHour && final >= b.End+day {
+			if n := length(parts.Hours) + length(parts.Less); n > int64(len(b.Starts)+1)*24*rollup.Hour {
+				t.Fatalf("%d hours are read for %d buckets", n/rollup.Hour, len(b.Starts))
 			}
 		}
 	})
+}
+
+func length(list []metering.Period) (sum int64) {
+	for _, p := range list {
+		sum += p.End - p.Start
+	}
+	return sum
 }
 
 func TestBucketsRefuse(t *testing.T) {

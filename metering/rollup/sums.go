@@ -44,6 +44,13 @@ func (s Sums) Add(other Sums) Sums {
 	}
 }
 
+// Include adds other sums to these.
+func (s *Sums) Include(other *Sums) {
+	s.Events += other.Events
+	s.Deduplicated += other.Deduplicated
+	s.Quantity, s.Included, s.Charged = s.Quantity.Join(other.Quantity), s.Included.Join(other.Included), s.Charged.Join(other.Charged)
+}
+
 // Without is what is left of the sums without a part of them.
 func (s Sums) Without(part Sums) Sums {
 	return Sums{

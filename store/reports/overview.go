@@ -133,15 +133,20 @@ func (r *overviewReader) readHours(ctx context.Context, tx appTx) error {
 // topLength is how many features an overview names.
 const topLength = 8
 
+// OverviewPeriod is a number of days including today, in UTC.
+func OverviewPeriod(now int64, days int) metering.Period {
+	today := metering.DayOf(now)
+	return metering.Period{Start: today.Start - int64(days-1)*dayMillis, End: today.End}
+}
+
 // Overview reads the last days, by the application's clock.
 func (a App) Overview(ctx context.Context, now int64, days int) (o Overview, err error) {
 	days = max(1, min(days, MaxOverviewDays))
 	if err := a.flushStats(ctx); err != nil {
 		return o, err
 	}
-	today := metering.DayOf(now).Start
-	r := overviewReader{end: today + dayMillis, since: today - int64(days-1)*dayMillis}
-	r.before = r.since - int64(days)*dayMillis
+	period := OverviewPeriod(now, days)
+	r := overviewReader{end: period.End, since: period.Start, before: period.Start - int64(days)*dayMillis}
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		// The planner underestimates how many rows pass the policies and would sort ten
 		// thousand rows to aggregate them, which takes twice as long.

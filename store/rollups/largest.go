@@ -113,60 +113,71 @@ func (d *valueDays) load(ctx context.Context, tx *pg.Tx, q Query, packed int64) 
 	return err
 }
 
-// each calls add with every value, of which a pack's follow each other.
-func (d *valueDays) each(add func(day int64, credit ids.ID, v *rollup.ValueSums)) error {
-	for _, p := range d.packs {
-		if err := rollup.UnpackValues(p.pack, func(v *rollup.ValueSums) { add(p.day, p.credit, v) }); err != nil {
-			return err
-		}
-	}
-	for i := range d.loose {
-		add(d.loose[i].day, d.loose[i].credit, &d.loose[i].ValueSums)
-	}
-	return nil
-}
-
 // packedValue is about how many bytes a value takes in a pack.
 const packedValue = 20
 
 // valueSize is how large a value is in the range.
 type valueSize struct {
 	value   string
-	number  int // among the values, in the order in which they appear first
+	number  int32 // among the values, in the order in which they appear first
+	kept    bool
 	events  int64
 	charged metering.Total
 }
 
-// largest finds the values that are among the largest by events or by charges. It returns
-// the number of each value in the order of each, and which numbers are kept.
-func (d *valueDays) largest(values int) (numbers []int32, kept []bool, err error) {
-	most := len(d.loose)
-	for _, p := range d.packs {
-		most += len(p.pack) / packedValue
+// valueSizes numbers the values of a range and adds up how large each is.
+type valueSizes struct {
+	list  []valueSize
+	known map[string]int32
+}
+
+func (s *valueSizes) add(v *rollup.ValueSums) (number int32) {
+	number, found := s.known[v.Value]
+	if !found {
+		number = int32(len(s.list))
+		s.known[v.Value] = number
+		s.list = append(s.list, valueSize{value: v.Value, number: number})
 	}
-	numbers = make([]int32, 0, most)
-	sizes, known := make([]valueSize, 0, rollup.MaxValues), make(map[string]int32, rollup.MaxValues)
-	if err := d.each(func(_ int64, _ ids.ID, v *rollup.ValueSums) {
-		number, found := known[v.Value]
-		if !found {
-			number = int32(len(sizes))
-			known[v.Value] = number
-			sizes = append(sizes, valueSize{value: v.Value, number: int(number)})
-		}
-		numbers = append(numbers, number)
-		size := &sizes[number]
-		size.events += v.Events
-		size.charged = size.charged.Join(v.Charged)
-	}); err != nil {
-		return nil, nil, err
+	size := &s.list[number]
+	size.events += v.Events
+	size.charged = size.charged.Join(v.Charged)
+	return number
+}
+
+// keep marks the values that are among the largest by events or by charges, this many of
+// each.
+func (s *valueSizes) keep(values int) {
+	if values == 0 {
+		return
 	}
-	kept = make([]bool, len(sizes))
 	for _, order := range []func(a, b *valueSize) int{byEvents, byCharge} {
-		for _, s := range first(sizes, values, order) {
-			kept[s.number] = true
+		for _, size := range first(s.list, values, order) {
+			size.kept = true
 		}
 	}
-	return numbers, kept, nil
+}
+
+// valuePlace is a value in a pack.
+type valuePlace struct{ number, at int32 }
+
+// measure adds up how large each value is. It returns the values of each pack, and the
+// sums of each pack.
+func (d *valueDays) measure(sizes *valueSizes) (places [][]valuePlace, totals []rollup.Sums, err error) {
+	places, totals = make([][]valuePlace, len(d.packs)), make([]rollup.Sums, len(d.packs))
+	for i, p := range d.packs {
+		list, total := make([]valuePlace, 0, len(p.pack)/packedValue), rollup.Sums{}
+		if err := rollup.UnpackValues(p.pack, func(at int, v *rollup.ValueSums) {
+			list = append(list, valuePlace{sizes.add(v), int32(at)})
+			total.Include(&v.Sums)
+		}); err != nil {
+			return nil, nil, err
+		}
+		places[i], totals[i] = list, total
+	}
+	for i := range d.loose {
+		sizes.add(&d.loose[i].ValueSums)
+	}
+	return places, totals, nil
 }
 
 func byEvents(a, b *valueSize) int {
@@ -192,55 +203,60 @@ func first(sizes []valueSize, most int, order func(a, b *valueSize) int) (list [
 }
 
 // rows adds up the largest values by bucket, and the others together.
-func (d *valueDays) rows(b rollup.Buckets, values int) (rows []Row, err error) {
-	numbers, kept := []int32(nil), []bool(nil)
-	if values > 0 {
-		if numbers, kept, err = d.largest(values); err != nil {
-			return nil, err
-		}
-	}
-	type place struct {
-		bucket int
-		credit ids.ID
-		value  string
-	}
-	sums := map[place]rollup.Sums{}
-	// Most values are not kept: those of a day and credit are added up first.
-	var others rollup.Sums
-	at, of, pending, next := place{value: rollup.OtherValue}, int64(-1), false, 0
-	flush := func() {
-		if pending {
-			sums[at] = sums[at].Add(others)
-			others, pending = rollup.Sums{}, false
-		}
-	}
-	if err := d.each(func(day int64, credit ids.ID, v *rollup.ValueSums) {
-		if day != of || credit != at.credit {
-			flush()
-			of, at.bucket, at.credit = day, b.Find(day), credit
-		}
-		if values > 0 && kept[numbers[next]] {
-			own := place{at.bucket, credit, v.Value}
-			sums[own] = sums[own].Add(v.Sums)
-		} else {
-			others, pending = others.Add(v.Sums), true
-		}
-		next++
-	}); err != nil {
+func (d *valueDays) rows(b rollup.Buckets, values int) ([]Row, error) {
+	sizes := valueSizes{list: make([]valueSize, 0, rollup.MaxValues), known: make(map[string]int32, rollup.MaxValues)}
+	places, totals, err := d.measure(&sizes)
+	if err != nil {
 		return nil, err
 	}
-	flush()
-	hashes := map[string]ids.ID{}
-	rows = make([]Row, 0, len(sums))
-	for at, s := range sums {
+	sizes.keep(values)
+	sums := bucketSums{}
+	for i, p := range d.packs {
+		bucket, others, kept := b.Find(p.day), totals[i], 0
+		for _, place := range places[i] {
+			if size := &sizes.list[place.number]; size.kept {
+				own := rollup.SumsAt(p.pack, int(place.at))
+				sums.add(bucketValue{bucket, p.credit, size.value}, own)
+				others = others.Without(own)
+				kept++
+			}
+		}
+		if kept < len(places[i]) {
+			sums.add(bucketValue{bucket, p.credit, rollup.OtherValue}, others)
+		}
+	}
+	for _, v := range d.loose {
+		value := rollup.OtherValue
+		if sizes.list[sizes.known[v.Value]].kept {
+			value = v.Value
+		}
+		sums.add(bucketValue{b.Find(v.day), v.credit, value}, v.Sums)
+	}
+	return sums.rows(b), nil
+}
+
+// bucketValue is a value of a credit in a bucket.
+type bucketValue struct {
+	bucket int
+	credit ids.ID
+	value  string
+}
+
+type bucketSums map[bucketValue]rollup.Sums
+
+func (s bucketSums) add(at bucketValue, more rollup.Sums) { s[at] = s[at].Add(more) }
+
+func (s bucketSums) rows(b rollup.Buckets) []Row {
+	hashes, rows := map[string]ids.ID{}, make([]Row, 0, len(s))
+	for at, sums := range s {
 		hash, known := hashes[at.value]
 		if !known {
 			sum := sha256.Sum256([]byte(at.value))
 			hash = ids.ID(sum[:16])
 			hashes[at.value] = hash
 		}
-		rows = append(rows, Row{Start: b.Starts[at.bucket], CreditID: at.credit, Value: at.value, ValueHash: hash, Sums: s})
+		rows = append(rows, Row{Start: b.Starts[at.bucket], CreditID: at.credit, Value: at.value, ValueHash: hash, Sums: sums})
 	}
 	sortRows(rows)
-	return rows, nil
+	return rows
 }

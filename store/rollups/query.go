@@ -63,13 +63,14 @@ var (
 	selectUntil = pg.Declare("select settled usage", `
 		SELECT until, days_until, values_until FROM usage_progress WHERE app_id = $1`)
 
-	// Days that were added up are read as such, and the rest by hour: an offset of 0 keeps
-	// Postgres from joining whole tables. The rows are put into order afterwards: asked for
-	// an order, Postgres sorts what it adds up, which takes half as long again.
+	// Days that were added up are read as such, and the rest by hour (rollup.Parts): an
+	// offset of 0 keeps Postgres from joining whole tables. What is left of a group is zero
+	// when all its hours are taken off. The rows are put into order afterwards: asked for an
+	// order, Postgres sorts what it adds up, which takes half as long again.
 	sumTotals = pg.Declare("sum usage", `
-		SELECT width_bucket(t.start, @starts::bigint[]), CASE WHEN @by_feature::boolean THEN t.feature_id END, t.credit_id, CASE WHEN @by_key::boolean THEN t.key_id END, `+sumColumns+`
+		SELECT width_bucket(t.at, @starts::bigint[]), CASE WHEN @by_feature::boolean THEN t.feature_id END, t.credit_id, CASE WHEN @by_key::boolean THEN t.key_id END, `+sumColumns+`
 		FROM (
-			SELECT d.day AS start, d.feature_id, d.credit_id, d.key_id, d.events, d.deduplicated, d.quantity, d.included, d.charged_nanocredits
+			SELECT d.day + 43200000 AS at, d.feature_id, d.credit_id, d.key_id, d.events, d.deduplicated, d.quantity, d.included, d.charged_nanocredits
 			FROM unnest(@days_from::bigint[], @days_to::bigint[]) AS r (first, last) CROSS JOIN LATERAL (
 				SELECT x.day, x.feature_id, x.credit_id, x.key_id, x.events, x.deduplicated, x.quantity, x.included, x.charged_nanocredits
 				FROM usage_total_days x WHERE x.app_id = $1 AND x.day >= r.first AND x.day < r.last OFFSET 0) d
@@ -78,9 +79,15 @@ var (
 			FROM unnest(@hours_from::bigint[], @hours_to::bigint[]) AS r (first, last) CROSS JOIN LATERAL (
 				SELECT x.hour, x.feature_id, x.credit_id, x.key_id, x.events, x.deduplicated, x.quantity, x.included, x.charged_nanocredits
 				FROM usage_totals x WHERE x.app_id = $1 AND x.hour >= r.first AND x.hour < r.last OFFSET 0) h
+			UNION ALL
+			SELECT l.hour - l.hour % 86400000 + 43200000, l.feature_id, l.credit_id, l.key_id, -l.events, -l.deduplicated, -l.quantity, -l.included, -l.charged_nanocredits
+			FROM unnest(@less_from::bigint[], @less_to::bigint[]) AS r (first, last) CROSS JOIN LATERAL (
+				SELECT x.hour, x.feature_id, x.credit_id, x.key_id, x.events, x.deduplicated, x.quantity, x.included, x.charged_nanocredits
+				FROM usage_totals x WHERE x.app_id = $1 AND x.hour >= r.first AND x.hour < r.last OFFSET 0) l
 		) t
 		WHERE @feature::uuid IS NULL OR t.feature_id = @feature
-		GROUP BY 1, 2, 3, 4`)
+		GROUP BY 1, 2, 3, 4
+		HAVING sum(t.events) <> 0`)
 
 	sumWallet = pg.Declare("sum usage of a wallet", `
 		SELECT width_bucket(t.hour, $4::bigint[]), CASE WHEN $6::boolean THEN t.feature_id END, t.credit_id, NULL::uuid, `+sumColumns+`
@@ -261,12 +268,13 @@ func (q Query) args(feature *ids.ID) []any {
 
 // totals are the parameters of sumTotals.
 func (q Query) totals(feature *ids.ID, added int64) pg.Named {
-	days, hours := q.Buckets.Split(added)
-	daysFrom, daysTo := bounds(days)
-	hoursFrom, hoursTo := bounds(hours)
+	parts := q.Buckets.Split(added)
+	daysFrom, daysTo := bounds(parts.Days)
+	hoursFrom, hoursTo := bounds(parts.Hours)
+	lessFrom, lessTo := bounds(parts.Less)
 	return pg.Named{
 		"starts": q.Buckets.Starts, "feature": feature, "by_feature": q.ByFeature, "by_key": q.ByKey,
-		"days_from": daysFrom, "days_to": daysTo, "hours_from": hoursFrom, "hours_to": hoursTo,
+		"days_from": daysFrom, "days_to": daysTo, "hours_from": hoursFrom, "hours_to": hoursTo, "less_from": lessFrom, "less_to": lessTo,
 	}
 }
 

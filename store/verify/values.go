@@ -105,7 +105,7 @@ func (d *dimensionPass) readPacks(ctx context.Context, tx appTx, from, upto int6
 		}
 		d.checkOrg(org, k.day)
 		parseSums(&stored, quantity, included, charged)
-		broken := rollup.UnpackValues(pack, func(v *rollup.ValueSums) {
+		broken := rollup.UnpackValues(pack, func(_ int, v *rollup.ValueSums) {
 			k.value = v.Value
 			packed[k], all = packed[k].Add(v.Sums), all.Add(v.Sums)
 		})

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"context"
 	"math/big"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"purser/metering"
 	"purser/store/payments"
 	"purser/store/reports"
+	"purser/store/rollups"
 	"purser/store/verify"
 	"purser/tenancy"
 	"purser/views/component"
@@ -37,36 +39,23 @@ func (s *Pages) overview(req *site.Request) (site.Response, error) {
 	if days == 0 {
 		days = time.UnixMilli(req.Now()).UTC().Day()
 	}
-	app := req.Reports()
-	o, err := app.Overview(req.Context, req.Now(), days)
-	if err != nil {
-		return site.Response{}, err
-	}
-	attention, err := app.Attention(req.Context, req.Site.Now())
-	if err != nil {
-		return site.Response{}, err
-	}
-	unconnected, err := lacksProvider(req)
-	if err != nil {
-		return site.Response{}, err
-	}
-	progress, err := app.Progress(req.Context, req.Site.Now())
-	if err != nil {
-		return site.Response{}, err
-	}
-	runs, err := recentVerifications(req)
-	if err != nil {
-		return site.Response{}, err
-	}
-	money, err := overviewMoney(req, o)
+	var o reports.Overview
+	var r overviewRest
+	// One takes about as long as the other.
+	err := together(req.Context, func(ctx context.Context) (err error) {
+		o, err = req.Reports().Overview(ctx, req.Now(), days)
+		return err
+	}, func(ctx context.Context) error {
+		return r.read(ctx, req, reports.OverviewPeriod(req.Now(), days))
+	})
 	if err != nil {
 		return site.Response{}, err
 	}
 	view := supportpage.Overview{
-		Money: money, Path: req.AppPath(), Tiles: overviewTiles(req, o, chosen.before),
+		Money: overviewMoney(r.finance, o), Path: req.AppPath(), Tiles: overviewTiles(req, o, chosen.before),
 		Uses:   dayChart(req, o, "uses-chart", "Usage", "events", func(d reports.OverviewDay) int64 { return d.Uses }),
 		Denied: dayChart(req, o, "denied-chart", "Denials", "denials", func(d reports.OverviewDay) int64 { return d.Denied }),
-		Steps:  overviewSteps(req, progress), Attention: append(failedVerifications(runs), overviewConcerns(req, attention, unconnected)...), Verified: verifiedRows(runs), Used: progress.IsUsed,
+		Steps:  overviewSteps(req, r.progress), Attention: append(failedVerifications(r.runs), overviewConcerns(req, r.attention, r.unconnected)...), Verified: verifiedRows(r.runs), Used: r.progress.IsUsed,
 		Quickstart: req.LinkIfPermitted(tenancy.WalletsRead, "quickstart"), Events: req.LinkIfPermitted(tenancy.JournalRead, "events"), Check: req.LinkIfPermitted(tenancy.JournalRead, "check"),
 	}
 	for _, period := range periods {
@@ -82,6 +71,34 @@ func (s *Pages) overview(req *site.Request) (site.Response, error) {
 	}
 	view.Frame = req.Frame("Overview", "overview")
 	return site.Show(supportpage.OverviewPage(view)), nil
+}
+
+// overviewRest is what an overview shows beside its tiles and charts.
+type overviewRest struct {
+	attention   reports.Attention
+	unconnected bool
+	progress    reports.Progress
+	runs        []verify.Run
+	finance     *rollups.Finance // for members who may read subscriptions
+}
+
+func (r *overviewRest) read(ctx context.Context, req *site.Request, period metering.Period) (err error) {
+	app := req.Reports()
+	if r.attention, err = app.Attention(ctx, req.Site.Now()); err != nil {
+		return err
+	}
+	if r.unconnected, err = lacksProvider(ctx, req); err != nil {
+		return err
+	}
+	if r.progress, err = app.Progress(ctx, req.Site.Now()); err != nil {
+		return err
+	}
+	if r.runs, err = recentVerifications(ctx, req); err != nil || !req.May(tenancy.SubscriptionsRead) {
+		return err
+	}
+	finance, err := req.Site.Store.Rollups(req.Scope()).Finance(ctx, period.Start, period.End, req.Now())
+	r.finance = &finance
+	return err
 }
 
 // usageHref leads to the usage of a feature.
@@ -279,11 +296,11 @@ func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool) 
 }
 
 // recentVerifications are the latest runs, for members who may read the journal.
-func recentVerifications(req *site.Request) ([]verify.Run, error) {
+func recentVerifications(ctx context.Context, req *site.Request) ([]verify.Run, error) {
 	if !req.May(tenancy.JournalRead) {
 		return nil, nil
 	}
-	return req.Site.Store.Verification(req.Scope()).Runs(req.Context)
+	return req.Site.Store.Verification(req.Scope()).Runs(ctx)
 }
 
 // failedVerifications lists runs that found differences or did not finish.
@@ -329,12 +346,12 @@ func upTo(n int, one, many string) string {
 
 // lacksProvider reports whether the application has neither a payment account nor a
 // sandbox. Test applications are connected to the sandbox on first use.
-func lacksProvider(req *site.Request) (bool, error) {
+func lacksProvider(ctx context.Context, req *site.Request) (bool, error) {
 	if req.Site.Cashier == nil {
 		return false, nil
 	}
 	noSandbox := req.App.Live || req.Site.SandboxOff
-	connected, err := req.Site.Cashier.Connection(req.Context, req.Scope())
+	connected, err := req.Site.Cashier.Connection(ctx, req.Scope())
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		return noSandbox, nil
 	}
