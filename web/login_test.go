@@ -80,16 +80,40 @@ func TestSignIn(t *testing.T) {
 		if got := b.get(t, "/account"); got.status != http.StatusOK || !strings.Contains(got.body, member.user.Email) {
 			t.Errorf("status %d", got.status)
 		}
-		if got := b.get(t, "/login"); got.status != http.StatusSeeOther || got.location != "/o" {
+		if got := b.get(t, "/login"); got.status != http.StatusSeeOther || got.location != r.appPath() {
 			t.Errorf("who is signed in is asked again: %d", got.status)
 		}
 	})
 
 	t.Run("leads nowhere but to this server", func(t *testing.T) {
 		got := r.browser().post(t, "/login", url.Values{"email": {member.user.Email}, "password": {password}, "next": {"//evil.example"}})
-		if got.location != "/o" {
+		if got.location != r.appPath() {
 			t.Errorf("it leads to %s", got.location)
 		}
+	})
+
+	t.Run("opens the only application, or the closest list above it", func(t *testing.T) {
+		enter := func(b *browser, want string) {
+			t.Helper()
+			got := r.browser().post(t, "/login", url.Values{"email": {b.user.Email}, "password": {password}, "next": {""}})
+			if got.status != http.StatusSeeOther || got.location != want {
+				t.Errorf("status %d, %s, want %s", got.status, got.location, want)
+			}
+		}
+		keyless := r.join(t, tenancy.Custom, tenancy.MembersRead)
+		keyless.withPassword(t)
+		enter(keyless, r.orgPath())
+		second, err := tenancy.NewApplication(ids.New(), r.org, "Second", false, r.site.Now())
+		noError(t, err)
+		second, err = r.db.Org(r.org.ID).By(member.actor()).CreateApplication(t.Context(), second)
+		noError(t, err)
+		enter(member, r.orgPath())
+		noError(t, r.db.App(second.Scope()).By(member.actor()).Archive(t.Context(), second, r.site.Now()))
+		enter(member, r.appPath())
+		guest := r.browser()
+		guest.user = r.newUser(t)
+		guest.withPassword(t)
+		enter(guest, "/o")
 	})
 
 	t.Run("tells nothing about who has an account", func(t *testing.T) {

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,8 @@ const loginFailed = "Wrong email or password."
 
 func (s *Pages) loginPage(req *site.Request) (site.Response, error) {
 	if req.IsSignedIn() {
-		return site.Redirect("/o"), nil
+		start, err := startPage(req, req.User.ID)
+		return site.Redirect(start), err
 	}
 	setUp, err := s.isSetUp(req.Context)
 	return site.Show(accountpage.LoginPage(accountpage.Login{Next: site.LocalPath(req.Query("next")), SignedOut: req.Query("left") != "", WasReset: req.Query("reset") != "", NotSetUp: !setUp})), err
@@ -148,10 +150,33 @@ func finishLogin(req *site.Request, user ids.ID, factors, next string) (site.Res
 		return site.Response{}, err
 	}
 	req.LogAccount("signed in", user, "factors", factors)
-	if next == "/" {
-		next = "/o"
+	if next != "/" {
+		return site.Redirect(next), nil
 	}
-	return site.Redirect(next), nil
+	start, err := startPage(req, user)
+	return site.Redirect(start), err
+}
+
+// startPage is the overview of the only application in the user's only organization, or
+// the closest list above it that the user may open. Archived ones do not count.
+func startPage(req *site.Request, user ids.ID) (string, error) {
+	account := req.Site.Store.User(user)
+	around, err := account.PageContext(req.Context, "")
+	if err != nil {
+		return "", err
+	}
+	orgs := slices.DeleteFunc(around.Organizations, tenancy.Organization.IsArchived)
+	if len(orgs) != 1 {
+		return "/o", nil
+	}
+	if around, err = account.PageContext(req.Context, orgs[0].Slug); err != nil {
+		return "", err
+	}
+	apps := slices.DeleteFunc(around.Applications, tenancy.Application.IsArchived)
+	if len(apps) != 1 || !around.Member.Permissions().Has(tenancy.WalletsRead) {
+		return site.PathOf([]string{"o", orgs[0].Slug}), nil
+	}
+	return site.PathOf([]string{"o", orgs[0].Slug, "a", apps[0].Slug}), nil
 }
 
 // requireCode asks for the second factor.
