@@ -132,6 +132,31 @@ func TestDocs(t *testing.T) {
 		}
 	})
 
+	t.Run("is cached for everyone without cookies, and only by the browser with them", func(t *testing.T) {
+		for _, path := range []string{"/docs", "/docs/start", "/docs/start.md", "/docs/reference/plans", "/llms.txt"} {
+			page := guest.get(t, path)
+			if got := page.header.Get("Cache-Control"); got != "public, max-age=300" || page.header.Get("Vary") != "Cookie" || page.header.Get("Set-Cookie") != "" {
+				t.Errorf("%s: %v", path, page.header)
+			}
+			again := r.browser()
+			again.header = http.Header{"If-None-Match": {page.header.Get("ETag")}}
+			if got := again.get(t, path); got.status != http.StatusNotModified || got.body != "" {
+				t.Errorf("%s has not changed and answers %d", path, got.status)
+			}
+		}
+		member := r.join(t, tenancy.Developer)
+		page := member.get(t, "/docs")
+		if got := page.header.Get("Cache-Control"); got != "private, no-cache" || page.header.Get("ETag") == guest.get(t, "/docs").header.Get("ETag") {
+			t.Errorf("a signed-in reader's page: %v", page.header)
+		}
+		if page := r.browser().get(t, "/docs/start?language=go"); page.header.Get("Cache-Control") != "private, no-cache" {
+			t.Errorf("a page that sets a cookie: %v", page.header)
+		}
+		if page := guest.get(t, "/docs/nothing"); page.status != http.StatusNotFound || page.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("a page that is not there: %d %v", page.status, page.header)
+		}
+	})
+
 	t.Run("explains every code", func(t *testing.T) {
 		for _, code := range fault.Codes() {
 			page := guest.get(t, "/docs/errors/"+string(code))

@@ -4,7 +4,7 @@ import "purser/web/site"
 
 // Routes are the guides and the reference.
 func (s *Pages) Routes() []site.Route {
-	return []site.Route{
+	table := []site.Route{
 		site.Get("/docs", site.Anyone, s.docsHome),
 		site.Get("/docs/reference", site.Anyone, s.docsReference),
 		site.Get("/docs/reference/{group}", site.Anyone, s.docsGroup),
@@ -18,4 +18,8 @@ func (s *Pages) Routes() []site.Route {
 		site.Get("/llms.txt", site.Anyone, s.llms),
 		site.Get("/llms-full.txt", site.Anyone, s.llmsFull),
 	}
+	for i, r := range table {
+		table[i] = site.Cacheable(r)
+	}
+	return table
 }

@@ -42,6 +42,7 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		req.Context = component.WithTheme(req.Context, themeOf(caller))
 		c.SetRequest(c.Request().WithContext(req.Context))
 		reply, err := req.respond(r)
+		reply.cacheable = r.cacheable
 		if err != nil {
 			if reply, err = req.errorResponse(err); err != nil {
 				return err

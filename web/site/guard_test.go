@@ -26,6 +26,8 @@ func TestRoutesAreRefusedThatOpenMoreThanTheySay(t *testing.T) {
 		"an organization open to anyone":       Get("/o/{org}/keys", Anyone, nil),
 		"an organization open to any account":  Get("/o/{org}", SignedIn, nil),
 		"a password asked without a sign-in":   Reauth(Get("/docs", Anyone, nil)),
+		"a cached page of an account":          Cacheable(Get("/account", SignedIn, nil)),
+		"a cached form":                        Cacheable(Post("/theme", Anyone, nil)),
 	} {
 		if r.check() == nil {
 			t.Errorf("%s is taken", name)

@@ -3,10 +3,13 @@ package site
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -24,6 +27,8 @@ type Response struct {
 	body     []byte
 	stream   func(begin func() io.Writer) error // in place of a body
 	header   http.Header
+
+	cacheable bool
 }
 
 // Show responds with a view.
@@ -81,6 +86,9 @@ func (r Response) send(c echo.Context) error {
 	for name, values := range r.header {
 		header[name] = values
 	}
+	if r.cacheable && r.status == http.StatusOK && r.body != nil {
+		return r.sendCacheable(c)
+	}
 	header.Set(echo.HeaderCacheControl, "no-store")
 	if r.stream != nil {
 		return httpd.Stream(c, r.stream)
@@ -89,6 +97,25 @@ func (r Response) send(c echo.Context) error {
 		return c.Redirect(r.status, r.location)
 	}
 	return c.Blob(r.status, header.Get(echo.HeaderContentType), r.body)
+}
+
+// maxAge is how long a public page is used without asking the server again.
+const maxAge = 5 * time.Minute
+
+// sendCacheable answers 304 to a browser that has the same page. Cookies choose the theme,
+// the language of examples and the way back to the dashboard, so only the page of a
+// visitor without any is public.
+func (r Response) sendCacheable(c echo.Context) error {
+	header := c.Response().Header()
+	header.Add(echo.HeaderVary, "Cookie")
+	header.Set(echo.HeaderCacheControl, fmt.Sprintf("public, max-age=%d", int(maxAge.Seconds())))
+	if c.Request().Header.Get(echo.HeaderCookie) != "" || header.Get(echo.HeaderSetCookie) != "" {
+		header.Set(echo.HeaderCacheControl, "private, no-cache")
+	}
+	sum := sha256.Sum256(r.body)
+	header.Set("ETag", `"`+hex.EncodeToString(sum[:16])+`"`)
+	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(r.body))
+	return nil
 }
 
 // Text responds with plain text.

@@ -21,6 +21,8 @@ type Route struct {
 	temporary bool
 	// Archived lets the route work in an archived application or organization.
 	Archived bool
+	// cacheable lets browsers keep the page, and caches that of a visitor without cookies.
+	cacheable bool
 }
 
 // requirement is what a route requires: a tenancy.Permission in the path's organization,
@@ -71,6 +73,12 @@ func WhileArchived(r Route) Route {
 	return r
 }
 
+// Cacheable marks a public page without data of an account.
+func Cacheable(r Route) Route {
+	r.cacheable = true
+	return r
+}
+
 // Changes reports whether the route is for changing something.
 func (r Route) Changes() bool {
 	p, byPermission := r.Requires.(tenancy.Permission)
@@ -86,6 +94,8 @@ func (r Route) check() error {
 		return fmt.Errorf("web: %s %s needs %s, which its path does not fit", r.Method, r.Path, r.Requires)
 	case r.reauth && r.Requires == Anyone:
 		return fmt.Errorf("web: %s %s requires a password of anonymous users", r.Method, r.Path)
+	case r.cacheable && (r.Requires != Anyone || r.Method != http.MethodGet):
+		return fmt.Errorf("web: %s %s is cached and not public", r.Method, r.Path)
 	}
 	return nil
 }
