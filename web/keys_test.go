@@ -244,6 +244,12 @@ func TestTheFormOfANewKey(t *testing.T) {
 		}
 	})
 
+	t.Run("offers an end, an earlier one to full access", func(t *testing.T) {
+		for preset, want := range map[string]string{"": `value="365d" selected`, "?preset=setup": `value="90d" selected`} {
+			wantTexts(t, b.get(t, r.appPath("keys", "new")+preset).body, want)
+		}
+	})
+
 	t.Run("gives a key the end that was chosen", func(t *testing.T) {
 		fields := keyFields(t, b, keys.ReadOnly)
 		fields.Set("lifetime", "90d")

@@ -22,7 +22,16 @@ func (s *Pages) newKey(req *site.Request) (site.Response, error) {
 	if err != nil || !preset.Permissions().Minus(req.Member.Permissions()).IsEmpty() {
 		preset = keys.Ingestion
 	}
-	return site.Show(keyspage.NewAPIKey(keyForm(req, ids.New(), req.Query("from"), keyspage.KeyValues{Preset: string(preset), Lifetime: "none"}))), nil
+	return site.Show(keyspage.NewAPIKey(keyForm(req, ids.New(), req.Query("from"), keyspage.KeyValues{Preset: string(preset), Lifetime: suggestedLifetime(preset)}))), nil
+}
+
+// suggestedLifetime is shorter for a key with full access. A key that never expires is
+// chosen by hand.
+func suggestedLifetime(preset keys.Preset) string {
+	if preset == keys.Setup {
+		return "90d"
+	}
+	return "365d"
 }
 
 // originPage is the page to return to, given as a keyword and never as a URL; "" for the

@@ -45,7 +45,7 @@ type Lifetime struct {
 
 // Lifetimes lists them in the order in which they are offered.
 func Lifetimes() []Lifetime {
-	return []Lifetime{{"none", "Never", 0}, {"30d", "In 30 days", 30}, {"90d", "In 90 days", 90}, {"365d", "In 1 year", 365}}
+	return []Lifetime{{"30d", "In 30 days", 30}, {"90d", "In 90 days", 90}, {"365d", "In 1 year", 365}, {"none", "Never", 0}}
 }
 
 func lifetimeOptions() (options []component.Option) {
@@ -219,7 +219,7 @@ func NewAPIKey(f KeyForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = component.Select(component.Selection{
-				Label: component.Label{Name: "lifetime", Text: "Expires", Error: f.Wrong("lifetime")},
+				Label: component.Label{Name: "lifetime", Text: "Expires", Hint: "The overview warns you 14 days before. You can rotate a key without downtime.", Error: f.Wrong("lifetime")},
 				Value: f.Values.Lifetime, Options: lifetimeOptions(),
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
