@@ -1,6 +1,8 @@
 package billing
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +47,14 @@ func ParseCurrency(text string) (string, error) {
 		return "", fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a code of ISO 4217 in lower case, such as usd.", text)
 	}
 	return text, nil
+}
+
+// Currencies lists the currencies: first those with a known minimum charge, which most
+// plans are sold in, then the others.
+func Currencies() []string {
+	usual := slices.Sorted(maps.Keys(smallestCharge))
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(currencies)), func(code string) bool { return smallestCharge[code] != 0 })
+	return append(usual, others...)
 }
 
 // SmallestCharge is the minimum charge in a currency.

@@ -93,6 +93,11 @@ func TestListsAreFilteredByCustomerAndPlan(t *testing.T) {
 				t.Errorf("%+v finds %q, not %q", asked.SubscriptionQuery, got, asked.want)
 			}
 		}
+		counts, err := read.SubscribersOf(t.Context(), []ids.ID{plan, other, ids.New()})
+		noError(t, err)
+		if counts[plan] != (reports.Subscribers{Count: 2}) || counts[other] != (reports.Subscribers{}) {
+			t.Errorf("the subscribers are %+v", counts)
+		}
 	})
 
 	t.Run("events of a customer", func(t *testing.T) {

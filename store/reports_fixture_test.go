@@ -137,6 +137,9 @@ var reportCalls = []call[reports.App]{
 	{"FindSubscriptions", "its plan", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{PlanID: h.plan.ID, Page: store.Page{Limit: 100}}))
 	}},
+	{"SubscribersOf", "", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
+		return a.SubscribersOf(ctx, []ids.ID{h.plan.ID})
+	}},
 	{"FindSubscriptions", "its customer", "", "", "", func(ctx context.Context, a reports.App, h household) (any, error) {
 		return page(a.FindSubscriptions(ctx, reports.SubscriptionQuery{Identity: h.deposit.Identity, Page: store.Page{Limit: 100}}))
 	}},

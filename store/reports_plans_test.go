@@ -45,6 +45,7 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 		"list subscriptions":                      {highest, 51},
 		"list subscriptions by status":            {highest, 51, "paused"},
 		"list subscriptions on hold":              {highest, 51},
+		"count subscribers of plans":              {[]ids.ID{busy.plan, busy.app}, []string{"active", "trialing", "past_due", "unpaid", "paused"}, 1_001},
 		"list subscriptions of a wallet":          {busy.wallet, 100},
 		"list journal":                            {busy.wallet, int64(1 << 40), 51},
 		"list openings":                           {busy.wallet, int64(1 << 40), int64(1), []ids.ID{busy.credit}},

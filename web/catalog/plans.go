@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"strings"
+
 	"github.com/a-h/templ"
 
 	"purser/billing"
@@ -22,10 +24,38 @@ func (s *Pages) plans(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
+	counts, err := subscriberCounts(req, list...)
+	if err != nil {
+		return site.Response{}, err
+	}
 	return site.Show(catalogpage.Plans(catalogpage.PlanList{
-		Frame: req.Frame("Plans", "plans"), Base: req.AppPath("plans"), Plans: list, MayEdit: req.May(tenancy.PlansWrite), Copy: copyPath(req),
+		Frame: req.Frame("Plans", "plans"), Base: req.AppPath("plans"), Plans: list, Counts: counts, MayEdit: req.May(tenancy.PlansWrite), Copy: copyPath(req),
 		Pages: site.Pages(req.AppPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
 	})), nil
+}
+
+// subscriberCounts are by plan key; nil for a member who may not read subscriptions.
+func subscriberCounts(req *site.Request, plans ...billing.Plan) (map[string]catalogpage.SubscriberCount, error) {
+	if !req.May(tenancy.SubscriptionsRead) {
+		return nil, nil
+	}
+	asked := make([]ids.ID, 0, len(plans))
+	for _, plan := range plans {
+		asked = append(asked, plan.ID)
+	}
+	found, err := req.Reports().SubscribersOf(req.Context, asked)
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[string]catalogpage.SubscriberCount, len(plans))
+	for _, plan := range plans {
+		text := component.WholeNumber(found[plan.ID].Count)
+		if found[plan.ID].More {
+			text += "+"
+		}
+		counts[plan.Key] = catalogpage.SubscriberCount{Text: text, Href: site.Listing{Path: req.AppPath("subscriptions")}.At("plan", plan.Key)}
+	}
+	return counts, nil
 }
 
 func (s *Pages) newPlan(req *site.Request) (site.Response, error) {
@@ -86,8 +116,12 @@ func (s *Pages) viewPlan(req *site.Request) (site.Response, error) {
 	if req.May(tenancy.PlansWrite) {
 		view.Edit = req.AppPath("plans", stored.Key, "edit")
 	}
-	if req.May(tenancy.SubscriptionsRead) {
-		view.Subscriptions = site.Listing{Path: req.AppPath("subscriptions")}.At("plan", stored.Key)
+	counts, err := subscriberCounts(req, stored)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if count, counted := counts[stored.Key]; counted {
+		view.Subscribers = &count
 	}
 	return site.Show(catalogpage.PlanViewPage(view)), nil
 }
@@ -192,10 +226,30 @@ func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, er
 	if !form.New {
 		title = form.Stored.Name
 	}
+	form.Currencies = currencyOptions(form.Values.Currency)
+	rows := len(form.Values.Limits) + len(form.Values.Multipliers)
+	form.ChooseFeatures = len(form.Features) < site.MaxOptions && rows*len(form.Features) <= maxRowOptions
+	form.ChooseCredits = len(form.Credits) < site.MaxOptions && len(form.Values.Grants)*len(form.Credits) <= maxRowOptions
 	form.Frame, form.Base = req.Frame(title, "plans"), req.AppPath("plans")
 	form.ReadOnly = !req.May(tenancy.PlansWrite)
 	form.MayRetry = !form.ReadOnly && req.Site.Cashier != nil
 	return catalogpage.Plan(form), nil
+}
+
+// maxRowOptions is how many options the lists of all rows have together. In a larger form
+// the keys are typed, with suggestions.
+const maxRowOptions = 4000
+
+// currencyOptions lists the currencies. A submitted one that is none stays in the form.
+func currencyOptions(submitted string) []component.Option {
+	var options []component.Option
+	for _, code := range billing.Currencies() {
+		options = append(options, component.Option{Value: code, Text: strings.ToUpper(code)})
+	}
+	if !hasOption(options, submitted) {
+		options = append(options, component.Option{Value: submitted, Text: submitted})
+	}
+	return options
 }
 
 // featureOptions lists the features that a plan can name.
@@ -203,7 +257,7 @@ func featureOptions(req *site.Request) ([]component.Option, error) {
 	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
 	var options []component.Option
 	for _, f := range features {
-		options = append(options, component.Option{Value: f.Key, Text: f.Name})
+		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
 	}
 	return options, err
 }
