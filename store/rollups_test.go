@@ -291,3 +291,84 @@ func TestFinance(t *testing.T) {
 		t.Errorf("another time: %+v, %v", f, err)
 	}
 }
+
+func TestRevenueOfFinalDays(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	today := metering.DayOf(time.Now().UnixMilli())
+	const day = 24 * rollup.Hour
+	// Payments of a week, some returned, some in another currency, and free periods.
+	exec(t, b.conn, `
+		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, amount_cents, currency, free, refunded_cents, disputed_cents, created_at)
+		SELECT w.app_id, CASE n % 3 WHEN 0 THEN 'session' WHEN 1 THEN 'invoice' ELSE 'free_period' END, 'p' || n, w.org_id, w.id,
+			CASE WHEN n % 3 = 2 THEN 0 ELSE 100 + n END, CASE WHEN n % 5 = 0 THEN 'eur' ELSE 'usd' END, n % 3 = 2,
+			CASE WHEN n % 7 = 0 AND n % 3 <> 2 THEN 50 ELSE 0 END, CASE WHEN n % 11 = 0 AND n % 3 <> 2 THEN 9 ELSE 0 END, $1::bigint - n * $2::bigint
+		FROM (SELECT * FROM wallets LIMIT 1) w, generate_series(0, 42) n`, today.Start, 4*rollup.Hour)
+	read := func(from, to int64) string {
+		f, err := b.Rollups().Finance(t.Context(), from, to, today.Start)
+		noError(t, err)
+		return fmt.Sprint(f.Revenue)
+	}
+	ranges := map[string][2]int64{
+		"week": {today.Start - 7*day, today.End}, "two days": {today.Start - 3*day, today.Start - day}, "parts of days": {today.Start - 5*day - rollup.Hour, today.Start - day/2},
+		"a part of a day": {today.Start - day/2, today.Start - day/4}, "before": {0, today.Start - 6*day},
+	}
+	before := map[string]string{}
+	for name, r := range ranges {
+		before[name] = read(r[0], r[1])
+	}
+	stored := func() int { return len(texts(t, b.conn, `SELECT DISTINCT day::text FROM revenue_days`)) }
+	b.settle(t)
+	exec(t, b.conn, `UPDATE usage_progress SET until = $1, revenue_until = 0`, today.Start)
+	exec(t, b.conn, `DELETE FROM revenue_days`)
+	b.settle(t)
+	if days := stored(); days != 6 {
+		t.Errorf("%d days have sums within the delay of a payment, expected the 6 before yesterday", days)
+	}
+	exec(t, b.conn, `UPDATE usage_progress SET until = $1`, today.Start+rollup.Hour)
+	exec(t, b.conn, `UPDATE app_state SET clock_offset = 1`)
+	b.settle(t)
+	if days := stored(); days != 6 {
+		t.Errorf("%d days have sums while a test clock is ahead, expected 6", days)
+	}
+	exec(t, b.conn, `UPDATE app_state SET clock_offset = 0`)
+	b.settle(t)
+	b.settle(t) // nothing is left to do
+	if days := stored(); days != 7 {
+		t.Errorf("%d days have sums, expected 7", days)
+	}
+	for name, r := range ranges {
+		if got := read(r[0], r[1]); got != before[name] {
+			t.Errorf("%s: %s, expected %s", name, got, before[name])
+		}
+	}
+	days := func(o verify.Options) (lines []string) {
+		for _, line := range b.broken(t, o) {
+			if strings.HasPrefix(line, "revenue by day") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	if found := days(verify.Options{}); len(found) != 0 {
+		t.Errorf("verification of sound sums: %v", found)
+	}
+	exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1`, today.Start-3*day)
+	for _, corrupt := range [][2]string{
+		{`UPDATE revenue_days SET amount_cents = amount_cents + 1`, `UPDATE revenue_days SET amount_cents = amount_cents - 1`},
+		{`UPDATE revenue_days SET org_id = app_id`, `UPDATE revenue_days SET org_id = (SELECT org_id FROM app_state)`},
+		{`UPDATE provider_payments SET amount_cents = amount_cents + 1 WHERE NOT free`, `UPDATE provider_payments SET amount_cents = amount_cents - 1 WHERE NOT free`},
+	} {
+		exec(t, b.conn, corrupt[0])
+		for _, o := range []verify.Options{{}, {New: true}} {
+			if found := days(o); len(found) == 0 {
+				t.Errorf("%s is not found", corrupt[0])
+			}
+		}
+		exec(t, b.conn, corrupt[1])
+	}
+	exec(t, b.conn, `UPDATE revenue_days SET amount_cents = amount_cents + 1`)
+	if r := ranges["week"]; read(r[0], r[1]) == before["week"] {
+		t.Error("a day that was added up is not read from its sums")
+	}
+}

@@ -224,6 +224,12 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 			INSERT INTO usage_value_days (app_id, name, day, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits, packed)
 			SELECT app_id, 'entity', 0, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits, '\x01' FROM usage_totals WHERE app_id = $1
 			ON CONFLICT DO NOTHING`, h.application.ID)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, `
+			INSERT INTO revenue_days (app_id, day, currency, topup, org_id, amount_cents)
+			SELECT app_id, 0, 'usd', false, org_id, 2900 FROM app_state WHERE app_id = $1`, h.application.ID)
 		return err
 	}))
 	noError(tb, h.Rollups().RecordLiability(tb.Context()))

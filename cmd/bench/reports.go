@@ -87,7 +87,7 @@ func (b *bench) addUpUsage(ctx context.Context, tenants ...*tenant) error {
 }
 
 func (t *tenant) forgetUsageSQL() (sql string) {
-	for _, table := range []string{"usage_progress", "usage_hours", "usage_totals", "usage_total_days", "usage_months", "usage_dimensions", "usage_values", "usage_value_days"} {
+	for _, table := range []string{"usage_progress", "usage_hours", "usage_totals", "usage_total_days", "usage_months", "usage_dimensions", "usage_values", "usage_value_days", "revenue_days"} {
 		sql += fmt.Sprintf("DELETE FROM %s WHERE app_id = '%s';", table, t.app)
 	}
 	return "BEGIN;" + sql + "COMMIT"

@@ -63,6 +63,26 @@ var rollupMutants = []mutant{
 		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
 	},
 	{
+		name:    "payments of a day are added up while more may come",
+		changes: []change{once("store/rollups/revenue.go", "max(0, s.Until-paymentDelay)", "max(0, s.Until)")},
+		pkg:     "./store", tests: "TestRevenueOfFinalDays",
+	},
+	{
+		name:    "payments of days that were added up count again",
+		changes: []change{once("store/rollups/revenue.go", "{Start: days.End, End: to}}", "{Start: days.Start, End: to}}")},
+		pkg:     "./store", tests: "TestRevenueOfFinalDays",
+	},
+	{
+		name:    "revenue is added up while a test clock is ahead",
+		changes: []change{once("store/rollups/revenue.go", "from >= end || horizon.ClockOffset != 0", "from >= end || horizon.ClockOffset < 0")},
+		pkg:     "./store", tests: "TestRevenueOfFinalDays",
+	},
+	{
+		name:    "days of revenue are not compared with their payments",
+		changes: []change{once("store/verify/usage.go", "from, p.usage.revenue, maxDifferences)", "from, from, maxDifferences)")},
+		pkg:     "./store", tests: "TestRevenueOfFinalDays",
+	},
+	{
 		name:    "days are not compared with their hours",
 		changes: []change{once("store/verify/usage.go", "from, p.usage.days, maxDifferences)", "from, from, maxDifferences)")},
 		pkg:     "./store", tests: "TestUsageByDayIsThatOfItsHours",

@@ -891,6 +891,7 @@ CREATE INDEX payments_by_charge ON public.provider_payments USING btree (app_id,
 CREATE INDEX payments_by_intent ON public.provider_payments USING btree (app_id, intent_id) WHERE (intent_id IS NOT NULL);
 CREATE INDEX payments_by_time ON public.provider_payments USING btree (app_id, created_at);
 CREATE INDEX payments_by_wallet ON public.provider_payments USING btree (app_id, wallet_id);
+CREATE INDEX payments_returned ON public.provider_payments USING btree (app_id, created_at) WHERE ((refunded_cents + disputed_cents) > 0);
 ALTER TABLE provider_payments ENABLE ROW LEVEL SECURITY;
 ALTER TABLE provider_payments FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON provider_payments FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
@@ -962,6 +963,19 @@ ALTER TABLE request_rings ENABLE ROW LEVEL SECURITY;
 ALTER TABLE request_rings FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON request_rings FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT INSERT, SELECT, UPDATE ON request_rings TO purser_app;
+CREATE TABLE revenue_days (
+  app_id uuid NOT NULL,
+  day bigint NOT NULL,
+  currency text COLLATE "C" NOT NULL,
+  topup boolean NOT NULL,
+  org_id uuid NOT NULL,
+  amount_cents bigint NOT NULL
+);
+ALTER TABLE revenue_days ADD CONSTRAINT revenue_days_pkey PRIMARY KEY (app_id, day, currency, topup);
+ALTER TABLE revenue_days ENABLE ROW LEVEL SECURITY;
+ALTER TABLE revenue_days FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON revenue_days FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT INSERT, SELECT ON revenue_days TO purser_app;
 CREATE TABLE reversals (
   app_id uuid NOT NULL,
   entry_id uuid NOT NULL,
@@ -1344,7 +1358,8 @@ CREATE TABLE usage_progress (
   clock_offset bigint NOT NULL DEFAULT 0,
   verified_until bigint NOT NULL DEFAULT 0,
   days_until bigint NOT NULL DEFAULT 0,
-  values_until bigint NOT NULL DEFAULT 0
+  values_until bigint NOT NULL DEFAULT 0,
+  revenue_until bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE usage_progress ADD CONSTRAINT progress_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
 ALTER TABLE usage_progress ADD CONSTRAINT usage_progress_pkey PRIMARY KEY (app_id);

@@ -37,19 +37,6 @@ var (
 		FROM entry_days d JOIN credits c ON c.app_id = $1 AND c.id = d.credit_id
 		WHERE d.app_id = $1 AND d.day >= $2 AND d.day < $3
 		GROUP BY c.key, d.kind ORDER BY c.key`)
-
-	// Payments are added up before their currency is spelled in a language's upper case,
-	// which takes as long as all the rest.
-	sumRevenue = pg.Declare("sum revenue by day", `
-		SELECT r.day, upper(r.currency), r.topup, sum(r.amount)::bigint, sum(r.returned)::bigint
-		FROM (
-			SELECT p.created_at - p.created_at % 86400000 AS day, p.currency COLLATE "C" AS currency, p.source_kind = 'session' AS topup, sum(p.amount_cents) AS amount,
-				sum(p.refunded_cents + p.disputed_cents) AS returned
-			FROM provider_payments p
-			WHERE p.app_id = $1 AND p.created_at >= $2 AND p.created_at < $3 AND NOT p.free
-			GROUP BY 1, 2, 3
-		) r
-		GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
 )
 
 // Revenue is what was paid on one day in one currency. A refund or a dispute belongs to the
@@ -105,7 +92,11 @@ func (a App) RecordLiability(ctx context.Context) error {
 // Finance reads the days from one moment to another, in UTC, and the liability now.
 func (a App) Finance(ctx context.Context, from, to, now int64) (f Finance, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		if f.Revenue, err = pg.Collect(ctx, tx, sumRevenue, pgx.RowToStructByPos[Revenue], from, to); err != nil {
+		settled, err := readSettled(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if f.Revenue, err = readRevenue(ctx, tx, from, to, settled.Revenue); err != nil {
 			return err
 		}
 		f.Liability, err = pg.Collect(ctx, tx, selectLiability, func(row pgx.CollectableRow) (l Liability, err error) {

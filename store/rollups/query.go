@@ -61,7 +61,7 @@ const sumColumns = `sum(t.events)::bigint, sum(t.deduplicated)::bigint, sum(t.qu
 
 var (
 	selectUntil = pg.Declare("select settled usage", `
-		SELECT until, days_until, values_until FROM usage_progress WHERE app_id = $1`)
+		SELECT until, days_until, values_until, revenue_until FROM usage_progress WHERE app_id = $1`)
 
 	// Days that were added up are read as such, and the rest by hour (rollup.Parts): an
 	// offset of 0 keeps Postgres from joining whole tables. What is left of a group is zero
@@ -240,9 +240,9 @@ func (a App) read(ctx context.Context, work func(context.Context, *pg.Tx) error)
 	})
 }
 
-// settled is the times before which sums are final, days are added up, and values of days
-// are packed; all 0 before the first run.
-type settled struct{ Until, Days, Values int64 }
+// settled is the times before which sums are final, days are added up, values of days are
+// packed, and payments of days are added up; all 0 before the first run.
+type settled struct{ Until, Days, Values, Revenue int64 }
 
 func readSettled(ctx context.Context, tx *pg.Tx) (s settled, err error) {
 	list, err := pg.Collect(ctx, tx, selectUntil, pgx.RowToStructByPos[settled])

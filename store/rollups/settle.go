@@ -70,11 +70,10 @@ func (a App) Settle(ctx context.Context, margin time.Duration) (s Settled, err e
 	if err := a.propose(ctx, margin); err != nil {
 		return s, err
 	}
-	if err := a.completeDays(ctx); err != nil {
-		return s, err
-	}
-	if err := a.packDays(ctx); err != nil {
-		return s, err
+	for _, complete := range []func(context.Context) error{a.completeDays, a.packDays, a.completeRevenue} {
+		if err := complete(ctx); err != nil {
+			return s, err
+		}
 	}
 	for length := firstChunk; ; {
 		step, err := a.settleChunk(ctx, &length, margin == Alone)

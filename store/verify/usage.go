@@ -22,6 +22,7 @@ const (
 	ruleUsageTotal = "usage of all customers by hour is what the events add up to"
 	ruleUsageMonth = "usage by month is what its hours add up to"
 	ruleUsageDay   = "usage by day is what its hours add up to"
+	ruleRevenueDay = "revenue by day is what its payments add up to"
 )
 
 // The sums of the hour that a pass began in, and of later ones, still change. A full pass
@@ -38,7 +39,7 @@ const (
 
 var (
 	verifyUsageProgress = pg.Declare("verify usage progress", `
-		SELECT p.until, p.verified_until, p.days_until, p.values_until, s.clock_offset
+		SELECT p.until, p.verified_until, p.days_until, p.values_until, p.revenue_until, s.clock_offset
 		FROM usage_progress p JOIN app_state s ON s.app_id = $1
 		WHERE p.app_id = $1`)
 
@@ -70,6 +71,19 @@ var (
 			FROM usage_total_days y WHERE y.app_id = $1 AND y.day >= $2 AND y.day < $3
 		) d ON d.day = h.day AND d.feature_id = h.feature_id AND d.credit_id = h.credit_id AND d.key_id = h.key_id AND d.org_id = h.org_id
 		WHERE (d.events, d.deduplicated, d.quantity, d.included, d.charged) IS DISTINCT FROM (h.events, h.deduplicated, h.quantity, h.included, h.charged)
+		LIMIT $4`)
+
+	verifyRevenueDays = pg.Declare("verify revenue by day", `
+		SELECT 'the day ' || coalesce(d.day, p.day) || ' has ' || coalesce(d.cents, 0) || ' cents in ' || coalesce(d.currency, p.currency)
+			|| ', its payments have ' || coalesce(p.cents, 0)
+		FROM (
+			SELECT x.created_at - x.created_at % 86400000 AS day, x.currency COLLATE "C" AS currency, x.source_kind = 'session' AS topup, x.org_id, sum(x.amount_cents)::bigint AS cents
+			FROM provider_payments x WHERE x.app_id = $1 AND x.created_at >= $2 AND x.created_at < $3 AND NOT x.free GROUP BY 1, 2, 3, 4
+		) p FULL JOIN (
+			SELECT y.day, y.currency, y.topup, y.org_id, y.amount_cents AS cents
+			FROM revenue_days y WHERE y.app_id = $1 AND y.day >= $2 AND y.day < $3
+		) d ON d.day = p.day AND d.currency = p.currency AND d.topup = p.topup AND d.org_id = p.org_id
+		WHERE d.cents IS DISTINCT FROM p.cents
 		LIMIT $4`)
 
 	setUsageVerified = pg.Declare("set verified usage", `
@@ -116,12 +130,13 @@ func withoutWallet(k usageKey) usageKey { k.wallet = ids.ID{}; return k }
 
 // usageState is what a pass compares.
 type usageState struct {
-	upto   int64 // the hour before which sums are final
-	from   int64 // the hour that a pass over new entries begins with
-	days   int64 // before which days are added up
-	values int64 // before which values of days are packed
-	offset int64 // of the application's clock
-	sums   usageSums
+	upto    int64 // the hour before which sums are final
+	from    int64 // the hour that a pass over new entries begins with
+	days    int64 // before which days are added up
+	values  int64 // before which values of days are packed
+	revenue int64 // before which payments of days are added up
+	offset  int64 // of the application's clock
+	sums    usageSums
 }
 
 // prepareUsage finds out which hours are compared.
@@ -129,7 +144,7 @@ func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
 	p.usage = usageState{sums: usageSums{}}
 	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
 		var until int64
-		err := row.Scan(&until, &p.usage.from, &p.usage.days, &p.usage.values, &p.usage.offset)
+		err := row.Scan(&until, &p.usage.from, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
 		p.usage.upto = rollup.HourOf(until)
 		return struct{}{}, err
 	})
@@ -273,8 +288,8 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 	})
 }
 
-// checkDays compares the days with their hours: all of them, or those since the last
-// recorded pass and the day before, which may have been added up since then.
+// checkDays compares the days with their hours and payments: all of them, or those since
+// the last recorded pass and the day before, which may have been added up since then.
 func (p *verifyPass) checkDays(ctx context.Context) error {
 	from := int64(0)
 	if !p.options.all() {
@@ -287,6 +302,13 @@ func (p *verifyPass) checkDays(ctx context.Context) error {
 		details, err := pg.Collect(ctx, tx, verifyUsageDays, pgx.RowTo[string], from, p.usage.days, maxDifferences)
 		for _, detail := range details {
 			p.report(Difference{Check: ruleUsageDay, Detail: detail})
+		}
+		if err != nil {
+			return err
+		}
+		details, err = pg.Collect(ctx, tx, verifyRevenueDays, pgx.RowTo[string], from, p.usage.revenue, maxDifferences)
+		for _, detail := range details {
+			p.report(Difference{Check: ruleRevenueDay, Detail: detail})
 		}
 		return err
 	})
