@@ -112,6 +112,11 @@ func TestUsageByTheDaysOfAZone(t *testing.T) {
 		INSERT INTO usage_totals (app_id, hour, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
 		SELECT app_id, hour - n * $1::bigint, feature_id, credit_id, key_id, org_id, events + n, deduplicated, quantity + 7 * n, included, charged_nanocredits + n * n
 		FROM usage_totals, generate_series(1, 170, 3) AS n`, rollup.Hour)
+	// Features that were used in one hour only, which is on another day elsewhere.
+	exec(t, b.conn, `
+		INSERT INTO usage_totals (app_id, hour, feature_id, credit_id, key_id, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+		SELECT app_id, hour - hour % (24 * $1::bigint) - (3 * 24 - n) * $1::bigint, gen_random_uuid(), credit_id, key_id, org_id, 1, 0, 1, 0, 5
+		FROM (SELECT * FROM usage_totals ORDER BY hour DESC LIMIT 1) last, generate_series(1, 23, 22) AS n`, rollup.Hour)
 	exec(t, b.conn, `UPDATE usage_progress SET days_until = 0`)
 	b.finalSums(t, 48)
 	b.settle(t)
