@@ -197,8 +197,11 @@ func nextPage(list []Denial, q DenialQuery) ([]Denial, *pg.Page) {
 
 func (tx appTx) denials(ctx context.Context, q DenialQuery, oldest ids.ID) (list []Denial, next *pg.Page, err error) {
 	// A plan for a reason that no denial has would read the table for each row of the page.
-	if _, err := tx.Conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
-		return nil, nil, fmt.Errorf("store: denials: %w", err)
+	// Citus plans with the values only.
+	if !tx.Distributed {
+		if _, err := tx.Conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
+			return nil, nil, fmt.Errorf("store: denials: %w", err)
+		}
 	}
 	var feature *ids.ID
 	if q.FeatureKey != "" {
