@@ -203,7 +203,7 @@ func TestTransactionPage(t *testing.T) {
 	t.Run("shows the formula with its numbers, the key and the request", func(t *testing.T) {
 		id := charged.Event.TransactionID
 		page := support.get(t, d.appPath("transactions", id.Format(ids.Transaction)))
-		says(t, page, http.StatusOK, "1,500,000,000 cost × 2 billable × 10,000 basis points", "= 3,000,000,000 nanocredits", "list price",
+		says(t, page, http.StatusOK, "2 messages × 1.5 tokens per message = 3 tokens", "1,500,000,000 cost × 2 billable × 10,000 basis points", "= 3,000,000,000 nanocredits", "list price",
 			"Server", id.Format(ids.Request), "100 tokens", "97 tokens")
 	})
 	t.Run("leads from a deduplicated use to the first", func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestTransactionPage(t *testing.T) {
 	})
 	t.Run("explains a deposit", func(t *testing.T) {
 		page := support.get(t, d.appPath("transactions", deposit.ID.Format(ids.Transaction)))
-		says(t, page, http.StatusOK, "Deposit", "+100 tokens", *deposit.IdempotencyKey)
+		says(t, page, http.StatusOK, "Deposit: 100 tokens", "+100 tokens", *deposit.IdempotencyKey)
 	})
 	t.Run("does not exist for an unknown id", func(t *testing.T) {
 		if page := support.get(t, d.appPath("transactions", ids.New().Format(ids.Transaction))); page.status != http.StatusNotFound {

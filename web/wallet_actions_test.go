@@ -32,6 +32,9 @@ func TestWalletActions(t *testing.T) {
 		path := d.walletPath(t, hostileIdentity, "deposit")
 		review := owner.get(t, path+"?credit=tokens&amount=12.5")
 		says(t, review, http.StatusOK, "Balance now 0 tokens", "Deposit +12.5 tokens", "Balance after 12.5 tokens", "Add 12.5 tokens")
+		if form, plan := strings.Index(review.body, `id="add-credits"`), strings.Index(review.body, "Allowances"); form < 0 || form > plan {
+			t.Error("the form is not right below the balances")
+		}
 		key := formKeyField.FindStringSubmatch(review.body)
 		if key == nil {
 			t.Fatal("the form has no key")

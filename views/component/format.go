@@ -22,9 +22,9 @@ func CountText(n uint64) string { return separate(strconv.FormatUint(n, 10)) }
 // WholeNumber is a number that is never negative, such as a quantity.
 func WholeNumber(n int64) string { return CountText(uint64(n)) }
 
-// PercentText is a share in basis points, such as "12.50 %".
+// PercentText is a share in basis points, such as "12.5%".
 func PercentText(basisPoints int64) string {
-	return strconv.FormatInt(basisPoints/100, 10) + "." + strconv.FormatInt(100+basisPoints%100, 10)[1:] + " %"
+	return metering.FormatDecimal(uint64(max(basisPoints, 0)), 2) + "%"
 }
 
 // MoneyText is money as people write it, such as "1,290.00 USD".

@@ -89,7 +89,7 @@ func failureOf(status int) page.Failure {
 		return page.Failure{
 			Status: status,
 			Title:  "Page not found",
-			Advice: "Check the address, or go to the home page.",
+			Advice: "Check the address and try again.",
 		}
 	case http.StatusForbidden:
 		return page.Failure{
@@ -126,7 +126,7 @@ func failureOf(status int) page.Failure {
 		return page.Failure{
 			Status: status,
 			Title:  "Your request couldn't be processed",
-			Advice: "Go back and try again, or go to the home page.",
+			Advice: "Go back and try again.",
 		}
 	}
 	return page.Failure{

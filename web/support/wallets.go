@@ -195,7 +195,7 @@ func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	for _, l := range lines {
 		credits[l.CreditID] = l.CreditKey
 		row := supportpage.JournalRow{
-			Href: req.TransactionPath(l.ID), Seq: l.Seq, Kind: l.Kind, About: entryLabel(l), Deduplicated: l.Deduplicated,
+			Href: req.TransactionPath(l.ID), Seq: l.Seq, Kind: l.Kind, About: journalLabel(l), Deduplicated: l.Deduplicated,
 			Delta: l.Delta, BalanceAfter: l.BalanceAfter, DebtAfter: l.DebtAfter, CreditKey: l.CreditKey, CreatedAt: l.CreatedAt,
 		}
 		if t := l.Transfer; t != nil {
@@ -219,7 +219,15 @@ func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	return site.Show(supportpage.WalletJournalPage(view)), nil
 }
 
-// entryLabel is a short label for an entry.
+// journalLabel is the label of an entry as people read it.
+func journalLabel(l reports.JournalLine) string {
+	if l.Kind == metering.EntryCharge {
+		return l.FeatureKey + " × " + component.WholeNumber(l.Quantity)
+	}
+	return entryLabel(l)
+}
+
+// entryLabel is a short label for an entry, as in files.
 func entryLabel(l reports.JournalLine) string {
 	switch {
 	case l.Kind == metering.EntryCharge:

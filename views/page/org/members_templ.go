@@ -220,7 +220,7 @@ func MembersPage(m Members) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if p.InvitedAs != "" {
+					if p.InvitedAs != "" && p.InvitedAs != p.Name && p.InvitedAs != p.Email {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<small>Invited as <bdi>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

@@ -324,7 +324,7 @@ func alertRuleRow(l AlertRuleList, r metering.AlertRule) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</th><td data-label=\"When\"><div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "</th><td data-label=\"When\" data-prose><div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -611,7 +611,7 @@ func AlertRule(f AlertRuleForm) templ.Component {
 			}
 			if !f.isAllowance() {
 				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: component.Label{Name: "rearm", Text: "Arm again at", Hint: "After an alert, the balance must reach this share of the threshold before the next one. 120% of 10 is 12.", Error: f.Wrong("rearm")},
+					Label: component.Label{Name: "rearm", Text: "Re-arm at", Hint: "After an alert, the balance must reach this share of the threshold before the next one. 120% of 10 is 12.", Error: f.Wrong("rearm")},
 					Value: f.Rearm, Unit: "% of the threshold", InputMode: "numeric",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {

@@ -858,7 +858,7 @@ func Checkouts(l CheckoutList) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Customer", Optional: true, Unseen: true}, Type: "search", Value: l.Identity, Placeholder: "Exact identity", Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Customer", Optional: true, Unseen: true}, Type: "search", Value: l.Identity, Placeholder: "Customer", Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -881,7 +881,7 @@ func Checkouts(l CheckoutList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Checkouts) == 0 {
-				templ_7745c5c3_Err = nothingListed(l.Identity != "" || l.Kind != "", component.Nothing{Icon: "shopping-cart", Title: "No checkouts yet", Text: "Create one with POST /v1/subscription-checkout or POST /v1/topup-checkout."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Identity != "" || l.Kind != "", component.Nothing{Icon: "shopping-cart", Title: "No checkouts yet", Text: "Create a checkout link on a customer's wallet, or with the API."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
