@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -46,7 +47,14 @@ func TestReadyzSaysInOneSentenceWhatIsWrong(t *testing.T) {
 	if said := readiness(t, nodeOn(t, storetest.URL(t), store.Options{}), 200); said != "ready\n" {
 		t.Errorf("a node that serves says %q", said)
 	}
-	readOnly := nodeOn(t, storetest.URL(t)+"&default_transaction_read_only=on", store.Options{})
+	address, err := url.Parse(storetest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := address.Query()
+	query.Set("default_transaction_read_only", "on")
+	address.RawQuery = query.Encode()
+	readOnly := nodeOn(t, address.String(), store.Options{})
 	if said := readiness(t, readOnly, 503); said != "not ready: the database does not take writes: it is read-only\n" {
 		t.Errorf("a node that cannot write says %q", said)
 	}
