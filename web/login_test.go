@@ -85,6 +85,19 @@ func TestSignIn(t *testing.T) {
 		}
 	})
 
+	t.Run("is all that the start page offers once there is an account", func(t *testing.T) {
+		page := r.browser().get(t, "/")
+		says(t, page, http.StatusOK, "Sign in", "Documentation")
+		if strings.Contains(page.body, "keys create") || strings.Contains(page.body, "Version") {
+			t.Error("it shows the first steps or the version")
+		}
+		b := r.browser()
+		b.login(t, member.user.Email, password)
+		if got := b.get(t, "/"); got.location != r.appPath() {
+			t.Errorf("who is signed in is led to %q", got.location)
+		}
+	})
+
 	t.Run("leads nowhere but to this server", func(t *testing.T) {
 		got := r.browser().post(t, "/login", url.Values{"email": {member.user.Email}, "password": {password}, "next": {"//evil.example"}})
 		if got.location != r.appPath() {

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/static"
+	"purser/store"
 	"purser/store/storetest"
 )
 
@@ -24,7 +25,9 @@ const requestID = "req_01h455vb4pex5vsknk084sn02q"
 // end in RenderError. The route /broken fails inside.
 func serveSite(t *testing.T, options Options) *httptest.Server {
 	t.Helper()
-	options.Store = storetest.Open(t)
+	if options.Store == nil {
+		options.Store = storetest.Open(t)
+	}
 	e := echo.New()
 	site := New(options)
 	site.Register(e)
@@ -64,7 +67,11 @@ func ask(t *testing.T, server *httptest.Server, method, path string) (*http.Resp
 
 func TestWelcome(t *testing.T) {
 	t.Parallel()
-	server := serveSite(t, Options{BaseURL: "https://purser.example/", Version: "1.2.3-<b>", Program: "bin/purser"})
+	// A database of its own: accounts of other tests end the setup.
+	empty, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	noError(t, err)
+	t.Cleanup(empty.Close)
+	server := serveSite(t, Options{Store: empty, BaseURL: "https://purser.example/", Version: "1.2.3-<b>", Program: "bin/purser"})
 	response, body := ask(t, server, http.MethodGet, "/")
 	// Commands are highlighted: their text is what is left without tags.
 	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(body, ""))

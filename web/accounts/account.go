@@ -172,7 +172,8 @@ func factorSetup(req *site.Request, d component.Draft, seed credential.Seed, nex
 // page.
 func (s *Pages) welcome(req *site.Request) (site.Response, error) {
 	if req.IsSignedIn() {
-		return site.Redirect("/o"), nil
+		start, err := startPage(req, req.User.ID)
+		return site.Redirect(start), err
 	}
 	setUp, err := s.isSetUp(req.Context)
 	return site.Show(accountpage.Welcome(accountpage.Start{Server: s.Server, NotSetUp: !setUp})), err
