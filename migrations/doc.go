@@ -18,3 +18,9 @@ import "embed"
 //
 //go:embed *.sql
 var FS embed.FS
+
+// PackingFence is applied once, before events are packed for the first time. It is no
+// migration: a database without packed events does without it.
+//
+//go:embed packing/fence.sql
+var PackingFence string

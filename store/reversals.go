@@ -44,10 +44,15 @@ var (
 	selectReversible = pg.Declare("select event to reverse", `
 		SELECT e.tx_id, e.wallet_id, e.quantity, e.period_start, e.period_end, e.deduplicated_from, e.amount_nanocredits, e.entity_id,
 			e.allowance_start, e.allowance_end, p.feature_id, p.credit_id, c.key
-		FROM usage_events e
+		FROM (
+			SELECT tx_id, wallet_id, quantity, period_start, period_end, deduplicated_from, amount_nanocredits, entity_id, allowance_start, allowance_end, price_number
+			FROM usage_events WHERE app_id = $1 AND event_id = $2
+			UNION ALL
+			SELECT x.tx_id, x.wallet_id, x.quantity, x.period_start, x.period_end, x.deduplicated_from, x.amount_nanocredits, x.entity_id, x.allowance_start, x.allowance_end, x.price_number
+			FROM unnest($3::uuid[]) AS t (id) CROSS JOIN LATERAL (`+pg.PackedByID+`) x
+		) e
 		JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
-		JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id
-		WHERE e.app_id = $1 AND e.event_id = $2`)
+		JOIN credits c ON c.app_id = $1 AND c.id = p.credit_id`)
 
 	selectReversalByKey = pg.Declare("select reversal by idempotency key", `
 		SELECT`+reversalColumns+`
@@ -105,7 +110,7 @@ func (a App) Reverse(ctx context.Context, requested Reversal) (r Reversal, dupli
 
 func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Reversal, identity string, duplicate bool, err error) {
 	stored := pg.EncodeEventID(requested.EventID)
-	event, err := pg.Find(ctx, tx, selectReversible, readReversible, fault.New(fault.EventNotFound), stored)
+	event, err := pg.Find(ctx, tx, selectReversible, readReversible, fault.New(fault.EventNotFound), stored, pg.PackableIDs(stored))
 	if err != nil {
 		return r, "", false, err
 	}

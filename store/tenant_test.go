@@ -230,7 +230,10 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 		_, err = conn.Exec(ctx, `
 			INSERT INTO revenue_days (app_id, day, currency, topup, org_id, amount_cents)
 			SELECT app_id, 0, 'usd', false, org_id, 2900 FROM app_state WHERE app_id = $1`, h.application.ID)
-		return err
+		if err != nil {
+			return err
+		}
+		return packOne(ctx, conn, h)
 	}))
 	noError(tb, h.Rollups().RecordLiability(tb.Context()))
 	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})
@@ -239,6 +242,27 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	noError(tb, err)
 	noError(tb, h.Verification().Finish(tb.Context(), verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment, Wallets: 1, Entries: 3}))
 	return h
+}
+
+// packOne gives the household a block without events, as the owner: the serving role may
+// write none.
+func packOne(ctx context.Context, conn *pgx.Conn, h household) error {
+	if _, err := conn.Exec(ctx, `SET LOCAL ROLE NONE`); err != nil {
+		return err
+	}
+	for _, sql := range []string{
+		`INSERT INTO packed_runs (app_id, run, org_id, before, scanned, indexed, done, last_tx, events, started_at)
+		SELECT app_id, 1, org_id, 1, $2, true, true, '00000000-0000-0000-0000-000000000000', 0, 1 FROM app_state WHERE app_id = $1`,
+		`INSERT INTO packed_ids (app_id, run, last_id, org_id, ids, wallet_ids, refs, seqs) SELECT app_id, 1, $2, org_id, ARRAY[$2::uuid], ARRAY[$2::uuid], '{1}', '{1}' FROM app_state WHERE app_id = $1`,
+		`INSERT INTO packed_events (app_id, wallet_id, last_seq, first_seq, org_id, events, first_tx, last_tx, seqs, tx_ids, event_ids, key_ids, price_numbers, quantities, created_ats, amounts, balances_after)
+		SELECT app_id, $2, 1, 1, org_id, 0, $2, $2, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}' FROM app_state WHERE app_id = $1`,
+	} {
+		if _, err := conn.Exec(ctx, sql, h.application.ID, h.walletID); err != nil {
+			return err
+		}
+	}
+	_, err := conn.Exec(ctx, `SET LOCAL ROLE `+store.AppRole)
+	return err
 }
 
 // createPlan makes a plan that includes a message a month.

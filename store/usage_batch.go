@@ -21,6 +21,8 @@ type appBatch struct {
 
 	epoch       int64
 	clockOffset int64 // of the application's clock against the real one, in milliseconds
+	// packedBefore bounds the times of event ids that may be packed; zero for none.
+	packedBefore int64
 	// databaseTime is the database's clock when the epoch was read; zero when the epoch
 	// was not read.
 	databaseTime int64

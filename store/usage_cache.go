@@ -101,6 +101,8 @@ type cachedApp struct {
 	features    map[string]*pricedFeature
 	keys        map[ids.ID]*keys.APIKey
 	rules       []metering.AlertRule
+	// packedBefore bounds the times of event ids that may be packed; zero for none.
+	packedBefore int64
 }
 
 type walletKey struct {
@@ -162,7 +164,7 @@ func (m *usageCache) put(b *appBatch) {
 		return // the other batcher has read a later one
 	}
 	if !known || app.epoch < b.epoch {
-		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey), rules: b.rules}
+		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey), rules: b.rules, packedBefore: b.packedBefore}
 		m.apps.Add(b.scope.AppID, app)
 	}
 	maps.Copy(app.features, b.features)

@@ -161,7 +161,7 @@ var txCommands = []pg.TxCommand{pg.BeginTx, pg.BeginReadOnly, pg.BeginSnapshot, 
 var hotStatements = func() []pg.Statement {
 	list := []pg.Statement{
 		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
-		readEvents, ledger.ReadCounters, ledger.ReadBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
+		ledger.ReadEvents, ledger.ReadPacked, ledger.SelectPackedBefore, ledger.ReadCounters, ledger.ReadBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
 		countUse, countUses, insertBilledPeriod, insertBilled, insertProperties, lockDeduplication,
 		ledger.ListAlertRules, readAlertMarks, markAlerts, pg.InsertNotifications,
 	}

@@ -14,10 +14,6 @@ import (
 // Reads of the hot path look up their keys one by one, inside LATERAL. A plain join
 // that was planned while the table was empty read a whole application per batch.
 
-const usageEventColumns = `
-	tx_id, event_id, wallet_id, price_number, quantity, created_at, occurred_at,
-	period_start, period_end, deduplicated_from, amount_nanocredits, quoted_nanocredits, entity_id`
-
 var (
 	// One statement sees one snapshot, so it can read a whole wallet: one row per
 	// balance, or one row without a balance.
@@ -53,17 +49,6 @@ var (
 			SELECT id, array_to_string(permissions, ' ') AS permissions, expires_at, revoked, revoked_at, last_used_at, archived_at IS NOT NULL AS archived
 			FROM api_keys WHERE app_id = $1 AND id = t.id
 			LIMIT 1) k`)
-
-	readEvents = pg.Declare("read events", `
-		SELECT `+pg.Prefixed("e", usageEventColumns)+`, p.feature_id, p.pricing_mode, x.properties
-		FROM unnest($2::bytea[]) AS t (event_id) CROSS JOIN LATERAL (
-			SELECT `+usageEventColumns+`, seq
-			FROM usage_events WHERE app_id = $1 AND event_id = t.event_id
-			LIMIT 1) e CROSS JOIN LATERAL (
-			SELECT feature_id, pricing_mode FROM prices WHERE app_id = $1 AND number = e.price_number
-			LIMIT 1) p LEFT JOIN LATERAL (
-			SELECT properties::text AS properties FROM event_properties WHERE app_id = $1 AND wallet_id = e.wallet_id AND seq = e.seq
-			LIMIT 1) x ON true`)
 )
 
 // lockAndLoad locks the wallets and reads everything in later statements: a statement
@@ -110,6 +95,7 @@ func (b *appBatch) loadCatalog(p *wire.Pipe) {
 	}
 	app := b.scope.AppID[:]
 	p.Send(pg.SelectEpoch, func(r *wire.Row) { b.epoch, b.clockOffset, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app)
+	p.Send(ledger.SelectPackedBefore, func(r *wire.Row) { b.packedBefore = r.Int8() }, app)
 	p.Send(readFeatures, b.scanFeature, app, featureKeys.Encode(nil))
 	p.Send(readKeys, b.scanKey, app, keyIDs.Encode(nil))
 	b.rules = nil
@@ -122,7 +108,7 @@ func (b *appBatch) loadEvents(p *wire.Pipe) {
 	for id := range b.uniqueValues(func(u *request) string { return u.EventID }) {
 		eventIDs.EventID(id)
 	}
-	p.Send(readEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
+	p.Send(ledger.ReadEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
 }
 
 // scanWallet reads a wallet and one of its balances. Further rows of the wallet add a

@@ -138,17 +138,18 @@ func (m *usageCache) lookupCatalog(b *appBatch) bool {
 		}
 		b.keys[p.KeyID] = key
 	}
-	b.epoch, b.clockOffset, b.rules = app.epoch, app.clockOffset, app.rules
+	b.epoch, b.clockOffset, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.rules, app.packedBefore
 	return true
 }
 
 // misses are the requests that a read could make decidable from the cache. Contended
-// wallets are left to the pessimistic path.
+// wallets and events that may be packed are left to the pessimistic path.
 func (m *usageCache) misses(requests []*request) (list []*request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range requests {
-		if !isActive(m.duplicateHeavy, p.Scope.AppID) && !isActive(m.contended, walletKey{p.Scope.AppID, p.Identity}) {
+		app, known := m.apps.Peek(p.Scope.AppID)
+		if !isActive(m.duplicateHeavy, p.Scope.AppID) && !isActive(m.contended, walletKey{p.Scope.AppID, p.Identity}) && !(known && mayRepeatPacked(p, app.packedBefore)) {
 			list = append(list, p)
 		}
 	}
@@ -200,7 +201,9 @@ func (b *appBatch) decideAccepted(now int64, ordered bool) {
 // acceptUnit applies a request, or all requests of a group, if cached state accepts it.
 func (b *appBatch) acceptUnit(unit []*request, now int64) bool {
 	for _, use := range unit {
-		if use.err != nil { // the cache may be stale about the key or the feature: read them
+		// The cache may be stale about the key or the feature, and it has no packed events:
+		// they are read.
+		if use.err != nil || mayRepeatPacked(use, b.packedBefore) {
 			resetAll(unit)
 			return false
 		}
@@ -294,7 +297,7 @@ func (m *usageCache) partition(requests []*request, now int64) (known, rest []*r
 // returns nil when the wallet, feature or key is not cached, or a keyed row is missing.
 func (m *usageCache) lookupWallet(p *request, now int64) *walletState {
 	app, known := m.apps.Get(p.Scope.AppID)
-	if !known || app.keys[p.KeyID] == nil || app.features[p.FeatureKey] == nil {
+	if !known || app.keys[p.KeyID] == nil || app.features[p.FeatureKey] == nil || mayRepeatPacked(p, app.packedBefore) {
 		return nil
 	}
 	w, known := m.wallets.Get(walletKey{p.Scope.AppID, p.Identity})
@@ -319,7 +322,7 @@ func (m *usageCache) lookup(batches []*appBatch, decide func(*appBatch)) {
 		if !known {
 			continue
 		}
-		b.epoch, b.clockOffset, b.features, b.keys, b.rules = app.epoch, app.clockOffset, app.features, app.keys, app.rules
+		b.epoch, b.clockOffset, b.features, b.keys, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.features, app.keys, app.rules, app.packedBefore
 		for _, p := range b.requests {
 			if w, known := m.wallets.Get(walletKey{b.scope.AppID, p.Identity}); known {
 				b.wallets[p.Identity] = w

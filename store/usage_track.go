@@ -245,6 +245,9 @@ func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
 		return err
 	}
+	if err := loadPacked(ctx, conn, batches); err != nil {
+		return err
+	}
 	for _, b := range batches {
 		b.locked = true
 	}

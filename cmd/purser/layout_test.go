@@ -74,6 +74,7 @@ var mayImport = map[string][]string{
 	"store/people":          with(nouns, "store/internal/pg"),
 	"store/rollups":         with(nouns, "store/internal/pg"),
 	"store/verify":          with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/wire"),
+	"store/packing":         with(nouns, "migrations", "store/internal/ledger", "store/internal/pg"),
 	"store/queue":           with(nouns, "store/internal/pg"),
 	"store/notifications":   with(nouns, "store/internal/pg"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
@@ -113,7 +114,7 @@ var mayImport = map[string][]string{
 	"web/browsertest": {},
 
 	// The composition root imports everything but what only tests use.
-	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/packing", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
 	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
 	// It measures the server from outside; it writes rows in bulk and has their usage
@@ -134,10 +135,10 @@ var testPackages = []string{"store/storetest", "store/faultproxy", "web/browsert
 
 // testsMayImport lists what only the tests of a package may import.
 var testsMayImport = map[string][]string{
-	"deploy":              {"store/storetest"},                                          // a database for the server in the image
-	"store/notifications": {"store", "store/internal/limits", "store/people"},           // to open nodes, and an application on them
-	"store":               {"migrations", "payments/sandbox/persist", "store/embedded"}, // for a server with settings that a store must refuse
-	"jobs":                {"store/people"},                                             // to make an application
+	"deploy":              {"store/storetest"},                                                           // a database for the server in the image
+	"store/notifications": {"store", "store/internal/limits", "store/people"},                            // to open nodes, and an application on them
+	"store":               {"migrations", "payments/sandbox/persist", "store/embedded", "store/packing"}, // for a server with settings that a store must refuse
+	"jobs":                {"store/people"},                                                              // to make an application
 	"notify/delivery":     {"keys", "metering", "store/people"},
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},

@@ -44,6 +44,8 @@ Usage:
         write the verified entries of every month that is over to files, by application
   purser export --check FOLDER
         check such files against themselves, without a database; exit 1 if one was changed
+  purser pack --keep MONTHS [--app ID] [--data FOLDER]
+        store the usage events of earlier months in less space, beside running servers
   purser health [--addr HOST:PORT]
         ask the server on this machine whether it is ready; exit 1 if it isn't
   purser version [--json]
@@ -168,6 +170,8 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return restoreBackup(ctx, rest, environ, stdout, stderr)
 	case "export":
 		return exportMonths(ctx, rest, environ, stdout, stderr)
+	case "pack":
+		return packEvents(ctx, rest, environ, stdout, stderr)
 	case "listen":
 		return listen(ctx, rest, environ, stdout, stderr)
 	case "health":

@@ -29,6 +29,9 @@ func (m Month) End() int64 { return m.start().AddDate(0, 1, 0).UnixMilli() }
 // Next is the month after.
 func (m Month) Next() Month { return MonthOf(m.End()) }
 
+// Previous is the month before.
+func (m Month) Previous() Month { return MonthOf(m.start().UnixMilli() - 1) }
+
 func (m Month) start() time.Time {
 	t, err := time.Parse(monthLayout, string(m))
 	if err != nil {

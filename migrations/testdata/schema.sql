@@ -649,6 +649,75 @@ ALTER TABLE organizations ADD CONSTRAINT organization_has_its_own_command_name U
 ALTER TABLE organizations ADD CONSTRAINT organization_slug_is_unique UNIQUE (slug);
 ALTER TABLE organizations ADD CONSTRAINT organizations_pkey PRIMARY KEY (id);
 GRANT INSERT, SELECT, UPDATE ON organizations TO purser_app;
+CREATE TABLE packed_events (
+  app_id uuid NOT NULL,
+  wallet_id uuid NOT NULL,
+  last_seq bigint NOT NULL,
+  first_seq bigint NOT NULL,
+  org_id uuid NOT NULL,
+  events integer NOT NULL,
+  first_tx uuid NOT NULL,
+  last_tx uuid NOT NULL,
+  seqs bigint[] NOT NULL,
+  tx_ids uuid[] NOT NULL,
+  event_ids uuid[] NOT NULL,
+  key_ids uuid[] NOT NULL,
+  price_numbers bigint[] NOT NULL,
+  quantities bigint[] NOT NULL,
+  created_ats bigint[] NOT NULL,
+  amounts numeric[] NOT NULL,
+  balances_after numeric[] NOT NULL,
+  occurred_ats bigint[],
+  period_starts bigint[],
+  period_ends bigint[],
+  deduplicated_froms uuid[],
+  entity_ids text[] COLLATE "C",
+  debts numeric[],
+  quoteds numeric[],
+  basis_points integer[],
+  allowance_limits bigint[],
+  allowance_useds bigint[],
+  allowance_starts bigint[],
+  allowance_ends bigint[],
+  allowance_overages text[]
+);
+ALTER TABLE packed_events ADD CONSTRAINT packed_events_pkey PRIMARY KEY (app_id, wallet_id, last_seq);
+ALTER TABLE packed_events ENABLE ROW LEVEL SECURITY;
+ALTER TABLE packed_events FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON packed_events FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT SELECT ON packed_events TO purser_app;
+CREATE TABLE packed_ids (
+  app_id uuid NOT NULL,
+  run bigint NOT NULL,
+  last_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  ids uuid[] NOT NULL,
+  wallet_ids uuid[] NOT NULL,
+  refs smallint[] NOT NULL,
+  seqs bigint[] NOT NULL
+);
+ALTER TABLE packed_ids ADD CONSTRAINT packed_ids_pkey PRIMARY KEY (app_id, run, last_id);
+ALTER TABLE packed_ids ENABLE ROW LEVEL SECURITY;
+ALTER TABLE packed_ids FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON packed_ids FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT SELECT ON packed_ids TO purser_app;
+CREATE TABLE packed_runs (
+  app_id uuid NOT NULL,
+  run bigint NOT NULL,
+  org_id uuid NOT NULL,
+  before bigint NOT NULL,
+  scanned uuid NOT NULL,
+  indexed boolean NOT NULL,
+  done boolean NOT NULL,
+  last_tx uuid NOT NULL,
+  events bigint NOT NULL,
+  started_at bigint NOT NULL
+);
+ALTER TABLE packed_runs ADD CONSTRAINT packed_runs_pkey PRIMARY KEY (app_id, run);
+ALTER TABLE packed_runs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE packed_runs FORCE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON packed_runs FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
+GRANT SELECT ON packed_runs TO purser_app;
 CREATE TABLE password_resets (
   id uuid NOT NULL,
   user_id uuid NOT NULL,

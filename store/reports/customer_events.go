@@ -18,8 +18,11 @@ var (
 		FROM (
 			SELECT`+storedEventColumns+`
 			FROM (
-				SELECT`+storedEventColumns+`
-				FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4
+				(SELECT`+storedEventColumns+`
+				FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4)
+				UNION ALL
+				(SELECT`+storedEventColumns+` FROM (`+pg.PackedNewest+`) packed ORDER BY seq DESC LIMIT $4)
+				ORDER BY seq DESC LIMIT $4
 			) scanned
 			WHERE ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $6 AND created_at < $7
 			ORDER BY seq DESC LIMIT $8
@@ -27,7 +30,10 @@ var (
 		ORDER BY e.seq DESC`)
 
 	customerEventsEnd = pg.Declare("find end of events scan of a customer", `
-		SELECT seq FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC OFFSET $4 LIMIT 1`)
+		(SELECT seq FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $4 + 1)
+		UNION ALL
+		(SELECT seq FROM (`+pg.PackedNewest+`) packed ORDER BY seq DESC LIMIT $4 + 1)
+		ORDER BY seq DESC OFFSET $4 LIMIT 1`)
 )
 
 // EventsOfCustomer lists the events of q.Identity, by feature and time if they are given.

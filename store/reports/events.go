@@ -85,8 +85,11 @@ var (
 	listEventsOfWallet = pg.Declare("list events of a wallet", `
 		SELECT`+eventFoundColumns+`
 		FROM (
-			SELECT`+storedEventColumns+`
+			(SELECT`+storedEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq < $3
+			ORDER BY seq DESC LIMIT $4)
+			UNION ALL
+			(SELECT`+storedEventColumns+` FROM (`+pg.PackedNewest+`) packed ORDER BY seq DESC LIMIT $4)
 			ORDER BY seq DESC LIMIT $4
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
@@ -96,10 +99,23 @@ var (
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.event_id = $2`)
 
+	selectPackedFound = pg.Declare("select packed event by its id", `
+		SELECT`+eventFoundColumns+`
+		FROM unnest($2::uuid[]) AS t (id) CROSS JOIN LATERAL (`+pg.PackedByID+`) e`+eventFoundJoins)
+
 	selectTransaction = pg.Declare("select event by its transaction", `
 		SELECT`+eventFoundColumns+`
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.tx_id = $2`)
+
+	// Each wallet has a block or two at the time of a transaction.
+	selectPackedTransaction = pg.Declare("select packed event by its transaction", `
+		SELECT`+eventFoundColumns+`
+		FROM (
+			SELECT`+pg.PackedColumns+`
+			FROM `+pg.PackedBlock+`
+			WHERE p.app_id = $1 AND p.first_tx <= $2 AND p.last_tx >= $2 AND array_position(p.tx_ids, $2) IS NOT NULL AND u.tx_id = $2
+		) e`+eventFoundJoins)
 
 	// An unused feature is marked as such, so its events need no scan.
 	selectPriceNumbers = pg.Declare("select prices of a feature", `
@@ -127,6 +143,9 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 	switch {
 	case q.EventID != "":
 		list, err = pg.Collect(ctx, tx, selectEventFound, readEventFound, pg.EncodeEventID(q.EventID))
+		if err == nil && len(list) == 0 {
+			list, err = pg.Collect(ctx, tx, selectPackedFound, readEventFound, pg.PackableIDs(pg.EncodeEventID(q.EventID)))
+		}
 		return list, nil, err
 	case !q.WalletID.IsZero():
 		before := q.BeforeSeq

@@ -70,6 +70,13 @@ var (
 				e.deduplicated_from IS NOT NULL, NULL, NULL
 			FROM usage_events e
 			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq > $3 AND e.seq < $4 AND coalesce($5::text, 'charge') = 'charge'
+			UNION ALL
+			SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
+				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
+				e.deduplicated_from IS NOT NULL, NULL, NULL
+			FROM (`+pg.PackedRange+`) e
+			WHERE coalesce($5::text, 'charge') = 'charge'
 		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
 		WHERE ($5::text IS NULL OR l.kind = $5) AND ($6::uuid IS NULL OR l.credit_id = $6) AND l.created_at >= $7 AND l.created_at < $8
 		ORDER BY CASE WHEN $9 THEN l.seq ELSE -l.seq END LIMIT $10`)
@@ -78,8 +85,13 @@ var (
 		SELECT`+eventFoundColumns+`
 		FROM (
 			SELECT`+storedEventColumns+`
-			FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4
-				AND ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $6 AND created_at < $7
+			FROM (
+				SELECT`+storedEventColumns+`
+				FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4
+				UNION ALL
+				SELECT`+storedEventColumns+` FROM (`+pg.PackedRange+`) packed
+			) ranged
+			WHERE ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $6 AND created_at < $7
 			ORDER BY seq DESC LIMIT $8
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
@@ -87,7 +99,10 @@ var (
 	selectEntryTime = pg.Declare("select time of an entry", `
 		SELECT created_at FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq = $3
 		UNION ALL
-		SELECT created_at FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq = $3`)
+		SELECT created_at FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq = $3
+		UNION ALL
+		SELECT p.created_ats[array_position(p.seqs, $3)]
+		FROM packed_events p WHERE p.app_id = $1 AND p.wallet_id = $2 AND p.first_seq <= $3 AND p.last_seq >= $3 AND array_position(p.seqs, $3) IS NOT NULL`)
 
 	// The newest entry of each credit in a range of numbers.
 	listLastOfCredits = pg.Declare("list last entries of credits", `
@@ -99,6 +114,10 @@ var (
 			SELECT e.seq, (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
 				e.balance_after, coalesce(e.debt_after, 0)
 			FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq > $3 AND e.seq < $4 AND e.created_at <= $5
+			UNION ALL
+			SELECT e.seq, (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				e.balance_after, coalesce(e.debt_after, 0)
+			FROM (`+pg.PackedRange+`) e WHERE e.created_at <= $5
 		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
 		ORDER BY c.key, l.seq DESC`)
 )

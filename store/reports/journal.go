@@ -97,6 +97,13 @@ var (
 				e.deduplicated_from IS NOT NULL, NULL, NULL
 			FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3
 			ORDER BY e.seq DESC LIMIT $4)
+			UNION ALL
+			(SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
+				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
+				e.deduplicated_from IS NOT NULL, NULL, NULL
+			FROM (`+pg.PackedNewest+`) e
+			ORDER BY e.seq DESC LIMIT $4)
 		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
 		ORDER BY l.seq DESC LIMIT $4`)
 
@@ -113,6 +120,15 @@ var (
 			(SELECT e.seq, e.balance_after, coalesce(e.debt_after, 0)
 			FROM usage_events e JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
 			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3 AND e.seq >= $4 AND p.credit_id = c.id
+			ORDER BY e.seq DESC LIMIT 1)
+			UNION ALL
+			(SELECT e.seq, e.balance_after, coalesce(e.debt_after, 0)
+			FROM (
+				SELECT`+pg.PackedColumns+`
+				FROM `+pg.PackedBlock+`
+				WHERE p.app_id = $1 AND p.wallet_id = $2 AND p.first_seq < $3 AND p.last_seq >= $4 AND u.seq < $3 AND u.seq >= $4
+			) e JOIN prices p ON p.app_id = $1 AND p.number = e.price_number
+			WHERE p.credit_id = c.id
 			ORDER BY e.seq DESC LIMIT 1)
 			ORDER BY 1 DESC LIMIT 1
 		) o

@@ -61,9 +61,17 @@ var (
 			e.event_id, e.quantity, e.basis_points, e.quoted_nanocredits, e.key_id, e.occurred_at, e.entity_id, e.period_start, e.period_end, e.deduplicated_from,
 			e.allowance_limit, e.allowance_used, e.allowance_start, e.allowance_end, e.allowance_overage
 		FROM unnest($2::uuid[], $3::bigint[]) AS t (wallet_id, after) CROSS JOIN LATERAL (
-			SELECT`+storedEventColumns+`
+			(SELECT`+storedEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq > t.after AND seq <= t.after + $4
-			ORDER BY seq LIMIT $4) e`)
+			ORDER BY seq LIMIT $4)
+			UNION ALL
+			SELECT`+storedEventColumns+`
+			FROM (
+				SELECT`+pg.PackedColumns+`
+				FROM `+pg.PackedBlock+`
+				WHERE p.app_id = $1 AND p.wallet_id = t.wallet_id AND p.last_seq > t.after AND p.first_seq <= t.after + $4 AND u.seq > t.after AND u.seq <= t.after + $4
+				ORDER BY u.seq LIMIT $4
+			) packed) e`)
 
 	listMonthlyPrices = pg.Declare("list prices for monthly files", `
 		SELECT p.number, f.key, c.key, p.revision, p.pricing_mode, p.cost_nanocredits, p.quantity_per_unit

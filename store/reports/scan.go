@@ -42,6 +42,9 @@ var (
 		SELECT oldest_tx, newest_tx, uses FROM activity_hours
 		WHERE app_id = $1 AND oldest_tx < $2 ORDER BY hour DESC LIMIT $3`)
 
+	selectLastPacked = pg.Declare("select last packed transaction", `
+		SELECT r.last_tx FROM packed_runs r WHERE r.app_id = $1 ORDER BY r.last_tx DESC LIMIT 1`)
+
 	// A window reads only the columns to filter by. The rest is read by key, for the
 	// page alone.
 	scanEvents = pg.Declare("look at events", `
@@ -83,6 +86,13 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 	if err != nil {
 		return nil, nil, err
 	}
+	floor, err := tx.unpackedSince(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if pg.LessID(stop, floor) {
+		stop = floor
+	}
 	scan, err := tx.newReverseScan(ctx, start)
 	if err != nil {
 		return nil, nil, err
@@ -92,6 +102,9 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 		l, err := scan.next(ctx, tx, prices != nil || q.From != 0)
 		if err != nil || l == nil || !pg.LessID(stop, l.end) {
 			return list, nil, err
+		}
+		if pg.LessID(l.start, floor) {
+			l.start = floor
 		}
 		found, scanned, err := tx.scanWindow(ctx, *l, q, prices, q.OneMore()-len(list))
 		if err != nil {
@@ -128,6 +141,27 @@ func (tx appTx) eventRange(ctx context.Context, q EventQuery) (before, from ids.
 	}
 	offset, err := pg.Find(ctx, tx, selectClockOffset, pgx.RowTo[int64], pg.ErrNoAppState)
 	return before, pg.IDAt(q.From - offset - clockSlack), err
+}
+
+// HasPacked reports whether some events are packed, so that lists of all customers end
+// before them.
+func (a App) HasPacked(ctx context.Context) (packed bool, err error) {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		first, err := tx.unpackedSince(ctx)
+		packed = !first.IsZero()
+		return err
+	})
+	return packed, err
+}
+
+// unpackedSince is the first transaction after all packed ones: the list of all customers
+// ends there, because blocks are of one wallet each.
+func (tx appTx) unpackedSince(ctx context.Context) (id ids.ID, err error) {
+	packed, err := pg.Collect(ctx, tx, selectLastPacked, pgx.RowTo[ids.ID])
+	if err == nil && len(packed) == 1 && !packed[0].IsZero() {
+		id = pg.NextID(packed[0])
+	}
+	return id, err
 }
 
 // scanWindow reads the newest events of a window and how many it scanned.

@@ -35,7 +35,7 @@ var selectEntry = pg.Declare("select journal entry", `
 
 // Transaction finds a balance change by its id.
 func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		entries, err := pg.Collect(ctx, tx, selectEntry, readEntryTransaction, id)
 		if err != nil {
 			return err
@@ -44,9 +44,18 @@ func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err err
 			t = entries[0]
 			return nil
 		}
-		event, err := pg.Find(ctx, tx, selectTransaction, readEventFound, fault.New(fault.PathNotFound), id)
-		t = Transaction{Event: &event, Identity: event.Identity, WalletID: event.WalletID}
-		return err
+		events, err := pg.Collect(ctx, tx, selectTransaction, readEventFound, id)
+		if err == nil && len(events) == 0 {
+			events, err = pg.Collect(ctx, tx, selectPackedTransaction, readEventFound, id)
+		}
+		if err != nil {
+			return err
+		}
+		if len(events) == 0 {
+			return fault.New(fault.PathNotFound)
+		}
+		t = Transaction{Event: &events[0], Identity: events[0].Identity, WalletID: events[0].WalletID}
+		return nil
 	})
 	return t, err
 }

@@ -22,8 +22,7 @@ const ruleDimension = "usage by entity and property is what the events add up to
 // dimensionWindow is the longest window of days that is read at once.
 const dimensionWindow = 32 * 24 * rollup.Hour
 
-const labelledEvents = `u.price_number, u.created_at, u.quantity, u.allowance_limit, u.allowance_used, u.amount_nanocredits, u.deduplicated_from
-		FROM usage_events u`
+const labelledColumns = `u.price_number, u.created_at, u.quantity, u.allowance_limit, u.allowance_used, u.amount_nanocredits, u.deduplicated_from`
 
 var (
 	verifyFirstUsage = pg.Declare("verify first usage", `
@@ -37,13 +36,25 @@ var (
 		SELECT 1 FROM identity_changes WHERE app_id = $1 AND kind = 'erasure' LIMIT 1`)
 
 	verifyEntityEvents = pg.Declare("verify events with an entity", `
-		SELECT u.entity_id, `+labelledEvents+`
-		WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND u.entity_id IS NOT NULL`)
+		SELECT u.entity_id, `+labelledColumns+`
+		FROM usage_events u
+		WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND u.entity_id IS NOT NULL
+		UNION ALL
+		SELECT u.entity_id, `+labelledColumns+`
+		FROM `+pg.PackedBlock+`
+		WHERE p.app_id = $1 AND p.entity_ids IS NOT NULL AND p.last_tx >= $2 AND p.first_tx < $3
+			AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND u.entity_id IS NOT NULL`)
 
 	verifyPropertyEvents = pg.Declare("verify events with properties", `
-		SELECT l.properties, `+labelledEvents+`
+		SELECT l.properties, `+labelledColumns+`
+		FROM usage_events u
 		CROSS JOIN LATERAL (SELECT o.properties::text AS properties FROM event_properties o WHERE o.app_id = $1 AND o.wallet_id = u.wallet_id AND o.seq = u.seq LIMIT 1) l
-		WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5`)
+		WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5
+		UNION ALL
+		SELECT l.properties, `+labelledColumns+`
+		FROM `+pg.PackedBlock+`
+		CROSS JOIN LATERAL (SELECT o.properties::text AS properties FROM event_properties o WHERE o.app_id = $1 AND o.wallet_id = p.wallet_id AND o.seq = u.seq LIMIT 1) l
+		WHERE p.app_id = $1 AND p.last_tx >= $2 AND p.first_tx < $3 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5`)
 
 	verifyValues = pg.Declare("verify values of dimensions", `
 		SELECT day, name, value, org_id FROM usage_values WHERE app_id = $1 AND day >= $2 AND day < $3`)

@@ -21,6 +21,7 @@ type ownedTable struct {
 // their wallet: it would be looked up with every charge.
 var ownedTables = []ownedTable{
 	{"events", pg.Declare("verify owners of events", ownersIn("usage_events", "wallets"))},
+	{"packed events", pg.Declare("verify owners of packed events", ownersIn("packed_events", "wallets"))},
 	{"allowance counters", pg.Declare("verify owners of allowance counters", ownersIn("counters", "wallets"))},
 	{"billed periods", pg.Declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
 	{"properties of events", pg.Declare("verify owners of properties", ownersIn("event_properties", "wallets"))},

@@ -38,6 +38,13 @@ var (
 			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.tx_id = b.tx_id AND e.deduplicated_from IS NULL
 			  AND p.feature_id = b.feature_id AND e.period_start = b.period_start AND e.period_end = b.period_end
 			  AND coalesce(e.entity_id, '') = b.entity_id)
+		  AND NOT EXISTS (SELECT 1 FROM (
+				SELECT`+pg.PackedColumns+`
+				FROM `+pg.PackedBlock+`
+				WHERE p.app_id = $1 AND p.wallet_id = $2 AND p.first_tx <= b.tx_id AND p.last_tx >= b.tx_id AND u.tx_id = b.tx_id
+			) e JOIN prices c ON c.app_id = $1 AND c.number = e.price_number
+			WHERE e.deduplicated_from IS NULL AND c.feature_id = b.feature_id AND e.period_start = b.period_start AND e.period_end = b.period_end
+			  AND coalesce(e.entity_id, '') = b.entity_id)
 		LIMIT $3`)
 )
 

@@ -10,4 +10,6 @@ var verifyProperties = pg.Declare("verify properties", `
 	LEFT JOIN usage_events e ON e.app_id = $1 AND e.wallet_id = x.wallet_id AND e.seq = x.seq
 	LEFT JOIN wallets w ON w.app_id = $1 AND w.id = x.wallet_id
 	WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` AND e.seq IS NULL
+	  AND NOT EXISTS (SELECT 1 FROM packed_events p WHERE p.app_id = $1 AND p.wallet_id = x.wallet_id AND p.first_seq <= x.seq AND p.last_seq >= x.seq
+		AND array_position(p.seqs, x.seq) IS NOT NULL)
 	LIMIT $3`)

@@ -15,9 +15,17 @@ var (
 	verifyReadEvents = pg.Declare("verify read events", `
 		SELECT `+pg.Prefixed("e", verifiedEventColumns)+`
 		FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS t (wallet_id, after, upto) CROSS JOIN LATERAL (
-			SELECT `+verifiedEventColumns+`
+			(SELECT `+verifiedEventColumns+`
 			FROM usage_events WHERE app_id = $1 AND wallet_id = t.wallet_id AND seq > t.after AND seq <= t.upto
-			ORDER BY seq LIMIT $5) e`)
+			ORDER BY seq LIMIT $5)
+			UNION ALL
+			SELECT `+verifiedEventColumns+`
+			FROM (
+				SELECT`+pg.PackedColumns+`
+				FROM `+pg.PackedBlock+`
+				WHERE p.app_id = $1 AND p.wallet_id = t.wallet_id AND p.last_seq > t.after AND p.first_seq <= t.upto AND u.seq > t.after AND u.seq <= t.upto
+				ORDER BY u.seq LIMIT $5
+			) packed) e`)
 
 	verifyReadJournal = pg.Declare("verify read journal", `
 		SELECT e.wallet_id, e.seq, e.org_id, e.id, e.kind, e.credit_id, e.size, e.out, e.balance_after, e.debt_after,
@@ -33,7 +41,14 @@ var (
 			ORDER BY seq LIMIT $5) e LEFT JOIN LATERAL (
 			SELECT r.amount_nanocredits, r.whole, u.price_number, u.quantity, u.allowance_start, u.allowance_end, u.period_start
 			FROM reversals r JOIN usage_events u ON u.app_id = $1 AND u.event_id = r.event_id AND u.tx_id = r.tx_id AND u.wallet_id = e.wallet_id
-			WHERE r.app_id = $1 AND r.entry_id = e.id AND e.kind = 'reversal') v ON true`)
+			WHERE r.app_id = $1 AND r.entry_id = e.id AND e.kind = 'reversal'
+			UNION ALL
+			SELECT r.amount_nanocredits, r.whole, x.price_number, x.quantity, x.allowance_start, x.allowance_end, x.period_start
+			FROM reversals r CROSS JOIN LATERAL (
+				SELECT`+pg.PackedColumns+`
+				FROM `+pg.PackedBlock+`
+				WHERE p.app_id = $1 AND p.wallet_id = e.wallet_id AND p.first_tx <= r.tx_id AND p.last_tx >= r.tx_id AND u.tx_id = r.tx_id LIMIT 1) x
+			WHERE r.app_id = $1 AND r.entry_id = e.id AND e.kind = 'reversal' AND x.event_id = r.event_id) v ON true`)
 
 	verifyReadSealedCounters = pg.Declare("verify read sealed counters", `
 		SELECT c.wallet_id, c.feature_id, c.period_start, c.period_end, c.used

@@ -24,8 +24,16 @@ var (
 			WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+`
 			GROUP BY x.wallet_id, x.tx_id, x.event_id
 		) r
-		LEFT JOIN usage_events u ON u.app_id = $1 AND u.event_id = r.event_id AND u.tx_id = r.tx_id AND u.wallet_id = r.wallet_id
-			AND u.deduplicated_from IS NULL
+		LEFT JOIN LATERAL (
+			SELECT tx_id, amount_nanocredits FROM usage_events WHERE app_id = $1 AND event_id = r.event_id AND tx_id = r.tx_id AND wallet_id = r.wallet_id
+				AND deduplicated_from IS NULL
+			UNION ALL
+			SELECT x.tx_id, x.amount_nanocredits FROM (
+				SELECT`+pg.PackedColumns+`
+				FROM `+pg.PackedBlock+`
+				WHERE p.app_id = $1 AND p.wallet_id = r.wallet_id AND p.first_tx <= r.tx_id AND p.last_tx >= r.tx_id AND u.tx_id = r.tx_id LIMIT 1) x
+			WHERE x.event_id = r.event_id AND x.deduplicated_from IS NULL
+		) u ON true
 		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = r.wallet_id
 		WHERE u.tx_id IS NULL OR r.returned > u.amount_nanocredits OR r.posted <> r.returned
 		  OR r.wholes <> (r.returned = u.amount_nanocredits)::int

@@ -124,6 +124,9 @@ func (p *verifyPass) check(ctx context.Context) error {
 	if err := p.checkOwners(ctx); err != nil {
 		return err
 	}
+	if err := p.checkPacked(ctx); err != nil {
+		return err
+	}
 	if _, err := p.finished(ctx, ruleLocks, p.read(ctx, p.checkLocks)); err != nil {
 		return err
 	}

@@ -43,6 +43,11 @@ func (s *Pages) events(req *site.Request) (site.Response, error) {
 		view.Events = append(view.Events, newEventRow(req, e, true))
 	}
 	view.Unfinished = next != "" && len(found) < p.Limit
+	if next == "" && q.Identity == "" && q.EventID == "" {
+		if view.Packed, err = req.Reports().HasPacked(req.Context); err != nil {
+			return site.Response{}, err
+		}
+	}
 	if q.Identity != "" {
 		view.Pages = list.Pages("seq", req.Query("seq") != "", next)
 	} else {

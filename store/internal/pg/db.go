@@ -90,6 +90,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	params["application_name"] = "purser"
 	params["role"] = AppRole
 	params["timezone"] = "UTC"
+	params[PackedSetting] = "on"
 	params["statement_timeout"] = Milliseconds(session.Statement)
 	params["lock_timeout"] = Milliseconds(session.Lock)
 	params["idle_in_transaction_session_timeout"] = Milliseconds(session.Idle)

@@ -1,0 +1,75 @@
+package main
+
+// Bugs in packed events.
+var packingMutants = []mutant{
+	{
+		name:    "a packed event id is decided from the cache",
+		changes: []change{once("store/usage_packed.go", "\treturn may\n", "\treturn may && false\n")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore|TestNoEventIsChargedTwiceWhileItIsPacked",
+	},
+	{
+		name:    "packed events are not read under locks",
+		changes: []change{once("store/usage_track.go", "if err := loadPacked(ctx, conn, batches); err != nil {", "if err := loadPacked(ctx, conn, nil); err != nil {")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore",
+	},
+	{
+		name:    "packing does not advance the epoch",
+		changes: []change{once("store/packing/packing.go", "if _, err := tx.AdvanceEpoch(ctx); err != nil {", "if _, err := tx.AdvanceEpochBy(ctx, 0); err != nil {")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore",
+	},
+	{
+		name:    "packing does not wait for older transactions",
+		changes: []change{once("store/packing/packing.go", "if oldest > own {", "if oldest > 0 {")},
+		pkg:     "./store", tests: "TestPackingWaitsForOlderTransactions",
+	},
+	{
+		name:    "an event is packed whose id is not listed",
+		changes: []change{once("store/packing/move.go", "if !listed[e.id] {", "if !listed[e.id] && false {")},
+		pkg:     "./store", tests: "TestPackingRefuses",
+	},
+	{
+		name:    "an event is packed that is not sealed",
+		changes: []change{once("store/packing/move.go", "if last > of.Sealed {", "if false {")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore",
+	},
+	{
+		name:    "an event is packed that is in no sum",
+		changes: []change{once("store/packing/packing.go", "if settled < before {", "if false {")},
+		pkg:     "./store", tests: "TestPackingRefuses",
+	},
+	{
+		name:    "packed events keep their rows",
+		changes: []change{once("store/packing/statements.go", "DELETE FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq = ANY ($3)", "UPDATE usage_events SET seq = seq WHERE app_id = $1 AND wallet_id = $2 AND seq = ANY ($3)")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore",
+	},
+	{
+		name:    "an interrupted list of ids counts as complete",
+		changes: []change{once("store/packing/index.go", "r.Indexed = read < idsPerRead", "r.Indexed = read < idsPerRead || true")},
+		pkg:     "./store", tests: "TestPackingEndsAnywhere",
+	},
+	{
+		name:    "an id of a later time is packed",
+		changes: []change{once("store/packing/move.go", "limit := storedID(pg.IDAt(r.Before))", "limit := storedID(pg.IDAt(r.Before << 1))")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore",
+	},
+	{
+		name:    "earlier releases charge beside packed events",
+		changes: []change{once("migrations/packing/fence.sql", "'') = 'on')", "'') <> 'off')")},
+		pkg:     "./store", tests: "TestPackingRefuses",
+	},
+	{
+		name:    "verify looks no packed id up",
+		changes: []change{once("store/verify/packed.go", "AND EXISTS (SELECT 1 FROM (`+pg.PackedPlaces+`) f WHERE f.wallet_id = p.wallet_id AND f.seq = t.seq)", "AND ($1::uuid IS NULL OR true)")},
+		pkg:     "./store", tests: "TestPackedEventsAreVerified",
+	},
+	{
+		name:    "a page reads one block of packed events",
+		changes: []change{once("store/internal/pg/packed.go", "k.total > $4::bigint + 1000", "k.total > 0")},
+		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore",
+	},
+	{
+		name:    "events of this month are packed",
+		changes: []change{once("cmd/purser/pack.go", "for range keep + 1 {", "for range 0 * keep {")},
+		pkg:     "./cmd/purser", tests: "TestPackCommand",
+	},
+}

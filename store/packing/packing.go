@@ -1,0 +1,241 @@
+package packing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/migrations"
+	"purser/store/internal/pg"
+	"purser/tenancy"
+	"purser/tenancy/audit"
+)
+
+const (
+	// MaxBlock is how many events a block has, and one transaction moves, at most.
+	MaxBlock = 1_000
+	// MinBlock is how many it has at least: a smaller block takes more space than its rows.
+	MinBlock = 8
+	// idsPerRead is how many ids one transaction lists at most, and idsPerBlock how many of
+	// them are one row: three rows fill a page, also with a wallet for each id.
+	idsPerRead, idsPerBlock = 1_024, 58
+	// walletsPerRead is how many wallets are read at once, and walletWindow how many numbers
+	// of a wallet one statement looks at.
+	walletsPerRead, walletWindow = 100, 20_000
+	// maxPause bounds the pause after a transaction, which is as long as the transaction was.
+	maxPause = 100 * time.Millisecond
+	// horizonWait is how long a run waits for older transactions to end.
+	horizonWait, horizonPoll = time.Minute, 20 * time.Millisecond
+)
+
+// Packer packs events on one connection of the owner.
+type Packer struct {
+	// Between is called between the steps of a run, for tests that end it there; nil for
+	// none.
+	Between func(step string) error
+
+	conn *pgx.Conn
+}
+
+// Open connects as the login of the address, which has to own the tables.
+func Open(ctx context.Context, address string, log *slog.Logger) (*Packer, error) {
+	conn, err := pg.ConnectOwner(ctx, address, log)
+	if err != nil {
+		return nil, err
+	}
+	// A wallet that is busy for longer is tried again.
+	if _, err := conn.Exec(ctx, `SET lock_timeout = '2s'; SET statement_timeout = '5min'; SET timezone = 'UTC'`); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: packing: %w", err), conn.Close(context.WithoutCancel(ctx)))
+	}
+	return &Packer{conn: conn}, nil
+}
+
+// Close ends the connection.
+func (p *Packer) Close() error { return p.conn.Close(context.Background()) }
+
+// Result is what a call of Pack did.
+type Result struct {
+	Events int64 // moved into blocks by this call
+	Before int64 // events before this time are packed; 0 when there was nothing to do
+}
+
+// Pack moves the events of an application that were created before a time, and have ids of
+// an earlier time, into blocks. A run that was interrupted is finished first. Now is the
+// application's time, for the record.
+func (p *Packer) Pack(ctx context.Context, scope tenancy.Scope, before, now int64) (r Result, err error) {
+	if err := p.raiseFence(ctx); err != nil {
+		return r, err
+	}
+	w := worker{p, pg.App{Scope: scope, By: audit.Actor{Name: "purser pack", At: now}}}
+	for {
+		run, err := w.begin(ctx, before, now)
+		if err != nil || run == nil {
+			return r, err
+		}
+		moved, err := w.finish(ctx, *run)
+		r.Events += moved
+		if err != nil {
+			return r, err
+		}
+		r.Before = run.Before
+	}
+}
+
+// raiseFence has usage_events refuse sessions of releases that do not look packed events up,
+// and properties of packed events stay. Both are done once for a database.
+func (p *Packer) raiseFence(ctx context.Context) error {
+	var done bool
+	err := p.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_constraint WHERE conname = 'session_reads_packed_events')
+		AND NOT EXISTS (SELECT FROM pg_constraint WHERE conname = 'properties_belong_to_an_event')`).Scan(&done)
+	if err != nil {
+		return fmt.Errorf("store: packing: %w", err)
+	}
+	for try := 1; !done; try++ {
+		err := pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, migrations.PackingFence)
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		if !pg.WasRolledBack(err) || try == 2*pg.MaxAttempts {
+			return fmt.Errorf("store: packing: keeping earlier releases from charging twice: %w", err)
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Packer) step(name string) error {
+	if p.Between == nil {
+		return nil
+	}
+	return p.Between(name)
+}
+
+// pause waits, or returns why the caller stopped.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// worker packs one application.
+type worker struct {
+	*Packer
+	app pg.App
+}
+
+// run is a row of packed_runs.
+type run struct {
+	Number, Before int64
+	Scanned        ids.ID
+	Indexed, Done  bool
+	Events         int64
+}
+
+func (w worker) transact(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
+	return pg.OwnerTransaction(ctx, w.conn, w.app, work)
+}
+
+// begin returns the run to work on: the last one if it is not done, or a new one. It is nil
+// when events before the time are packed.
+func (w worker) begin(ctx context.Context, before, now int64) (found *run, err error) {
+	err = w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		found = nil
+		// The application's row is locked first: two processes begin one run after the other.
+		if _, err := tx.AdvanceEpochBy(ctx, 0); err != nil {
+			return err
+		}
+		runs, err := pg.Collect(ctx, tx, lastRun, pgx.RowToStructByPos[run])
+		if err != nil {
+			return err
+		}
+		next := run{Number: 1, Before: before}
+		if len(runs) > 0 {
+			if last := runs[0]; !last.Done {
+				found = &last
+				return nil
+			}
+			if runs[0].Before >= before {
+				return nil
+			}
+			next.Number = runs[0].Number + 1
+		}
+		settled, err := pg.Find(ctx, tx, selectSettled, pgx.RowTo[int64], pg.ErrNoAppState)
+		if err != nil {
+			return err
+		}
+		if settled < before {
+			return fmt.Errorf("usage is added up until %s, and events until %s are to be packed: run 'purser serve' until its statistics have caught up",
+				moment(settled), moment(before))
+		}
+		if err := tx.Exec(ctx, insertRun, 1, pg.Named{"run": next.Number, "before": before, "none": ids.ID{}, "at": now}); err != nil {
+			return err
+		}
+		if _, err := tx.AdvanceEpoch(ctx); err != nil {
+			return err
+		}
+		found = &next
+		return tx.AuditRemoval(ctx, "events.pack", w.app.Scope.AppID.Format(ids.Application), nil, audit.Fields{"before": moment(before)})
+	})
+	return found, err
+}
+
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// finish lists the ids of a run, moves its events, and returns how many.
+func (w worker) finish(ctx context.Context, r run) (moved int64, err error) {
+	if err := w.step("announced"); err != nil {
+		return 0, err
+	}
+	if err := w.awaitHorizon(ctx); err != nil {
+		return 0, err
+	}
+	for !r.Indexed {
+		if err := w.index(ctx, &r); err != nil {
+			return 0, err
+		}
+		if err := w.step("indexed"); err != nil {
+			return 0, err
+		}
+	}
+	moved, err = w.moveAll(ctx, r)
+	if err != nil {
+		return moved, err
+	}
+	return moved, w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error { return tx.Exec(ctx, finishRun, 1, r.Number) })
+}
+
+// awaitHorizon waits until every transaction has ended that may have been decided before the
+// run was announced. Later ones see the epoch that it advanced.
+func (w worker) awaitHorizon(ctx context.Context) error {
+	var own, oldest int64
+	if err := w.conn.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint`).Scan(&own); err != nil {
+		return fmt.Errorf("store: packing: %w", err)
+	}
+	for waited := time.Duration(0); ; waited += horizonPoll {
+		if err := w.conn.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint`).Scan(&oldest); err != nil {
+			return fmt.Errorf("store: packing: %w", err)
+		}
+		if oldest > own {
+			return nil
+		}
+		if waited >= horizonWait {
+			return fmt.Errorf("transaction %d of the database is open for more than %s: packing waits for it (see pg_stat_activity.backend_xid). Run it again when it has ended", oldest, horizonWait)
+		}
+		if err := pause(ctx, horizonPoll); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
+	"purser/store/internal/pg"
+)
+
+const rulePacked = "a packed event is in one place, and is found by its id"
+
+// packedPage is how many blocks one statement reads: up to as many thousand events.
+const packedPage = 20
+
+var (
+	verifyPackedBefore = pg.Declare("verify time of packed events", `
+		SELECT coalesce(max(r.before), 0) FROM packed_runs r WHERE r.app_id = $1`)
+
+	// The entries of blocks are verified with all others. This is about what a duplicate is
+	// found by.
+	verifyPacked = pg.Declare("verify packed events", `
+		SELECT p.wallet_id, p.last_seq, p.events,
+			(SELECT count(*) FROM unnest(p.event_ids, p.seqs, p.tx_ids) AS t (id, seq, tx_id)
+			WHERE t.id < $5 AND t.seq >= p.first_seq AND t.seq <= p.last_seq AND t.tx_id >= p.first_tx AND t.tx_id <= p.last_tx
+			  AND EXISTS (SELECT 1 FROM (`+pg.PackedPlaces+`) f WHERE f.wallet_id = p.wallet_id AND f.seq = t.seq)
+			  AND (SELECT e.seq FROM usage_events e WHERE e.app_id = $1 AND e.event_id = '\x00'::bytea || uuid_send(t.id) LIMIT 1) IS NULL)
+		FROM packed_events p
+		WHERE p.app_id = $1 AND (p.wallet_id, p.last_seq) > ($2, $3)
+		ORDER BY p.wallet_id, p.last_seq LIMIT $4`)
+)
+
+type packedBlock struct {
+	Wallet               ids.ID
+	LastSeq, Events, Fit int64
+}
+
+// checkPacked finds packed events that a duplicate would not meet: it would be charged.
+func (p *verifyPass) checkPacked(ctx context.Context) error {
+	for last, more := (packedBlock{}), true; more; {
+		var blocks []packedBlock
+		err := p.read(ctx, func(ctx context.Context, tx appTx) error {
+			before, err := pg.Find(ctx, tx, verifyPackedBefore, pgx.RowTo[int64], pg.ErrNoAppState)
+			if err != nil {
+				return err
+			}
+			blocks, err = pg.Collect(ctx, tx, verifyPacked, pgx.RowToStructByPos[packedBlock], last.Wallet, last.LastSeq, packedPage, pg.IDAt(before))
+			return err
+		})
+		if finished, err := p.finished(ctx, rulePacked, err); err != nil || !finished {
+			return err
+		}
+		for _, b := range blocks {
+			if last = b; b.Fit != b.Events {
+				p.report(Difference{Check: rulePacked, WalletID: b.Wallet, Detail: fmt.Sprintf("the block that ends with entry %d has %d events, but %d of them are found by their ids and are in no other place",
+					b.LastSeq, b.Events, b.Fit)})
+			}
+		}
+		more = len(blocks) == packedPage
+		if err := pauseFor(ctx, p.options.Pause); err != nil {
+			return err
+		}
+	}
+	return nil
+}
