@@ -57,7 +57,7 @@ type pageRequest struct {
 // No inline and no external resources. form-action allows any web address: browsers
 // apply it to the redirect after a form too, and a checkout redirects to the caller's
 // site.
-const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; manifest-src 'self'; " +
 	"form-action 'self' http: https:; frame-ancestors 'none'; base-uri 'none'"
 
 // maxPageForm is the largest form of a page.

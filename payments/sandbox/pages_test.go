@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 			response.Body.Close()
 			for header, want := range map[string]string{
 				"Content-Type": "text/html", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
-				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; ",
+				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; manifest-src 'self'; ",
 			} {
 				if got := response.Header.Get(header); !strings.HasPrefix(got, want) {
 					t.Errorf("%s is %q", header, got)
