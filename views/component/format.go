@@ -27,6 +27,19 @@ func PercentText(basisPoints int64) string {
 	return metering.FormatDecimal(uint64(max(basisPoints, 0)), 2) + "%"
 }
 
+// CurrencyOptions lists the currencies. A submitted one that is none stays in the form.
+func CurrencyOptions(submitted string) (options []Option) {
+	known := false
+	for _, code := range billing.Currencies() {
+		options = append(options, Option{Value: code, Text: strings.ToUpper(code)})
+		known = known || code == submitted
+	}
+	if !known {
+		options = append(options, Option{Value: submitted, Text: submitted})
+	}
+	return options
+}
+
 // MoneyText is money as people write it, such as "1,290.00 USD".
 func MoneyText(amountCents int64, currency string) string {
 	if amountCents < 0 {

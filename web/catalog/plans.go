@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"strings"
-
 	"github.com/a-h/templ"
 
 	"purser/billing"
@@ -226,7 +224,7 @@ func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, er
 	if !form.New {
 		title = form.Stored.Name
 	}
-	form.Currencies = currencyOptions(form.Values.Currency)
+	form.Currencies = component.CurrencyOptions(form.Values.Currency)
 	rows := len(form.Values.Limits) + len(form.Values.Multipliers)
 	form.ChooseFeatures = len(form.Features) < site.MaxOptions && rows*len(form.Features) <= maxRowOptions
 	form.ChooseCredits = len(form.Credits) < site.MaxOptions && len(form.Values.Grants)*len(form.Credits) <= maxRowOptions
@@ -239,18 +237,6 @@ func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, er
 // maxRowOptions is how many options the lists of all rows have together. In a larger form
 // the keys are typed, with suggestions.
 const maxRowOptions = 4000
-
-// currencyOptions lists the currencies. A submitted one that is none stays in the form.
-func currencyOptions(submitted string) []component.Option {
-	var options []component.Option
-	for _, code := range billing.Currencies() {
-		options = append(options, component.Option{Value: code, Text: strings.ToUpper(code)})
-	}
-	if !hasOption(options, submitted) {
-		options = append(options, component.Option{Value: submitted, Text: submitted})
-	}
-	return options
-}
 
 // featureOptions lists the features that a plan can name.
 func featureOptions(req *site.Request) ([]component.Option, error) {

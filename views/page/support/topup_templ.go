@@ -159,7 +159,7 @@ func TopUpLinkPage(c TopUpLink) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "currency", Text: "Currency", Hint: "Three letters, such as usd.", Error: c.Wrong("currency")}, Value: c.Currency, MaxLength: 3, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "currency", Text: "Currency", Error: c.Wrong("currency")}, Value: c.Currency, Options: component.CurrencyOptions(c.Currency)}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
