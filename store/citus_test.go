@@ -81,6 +81,9 @@ func TestCitus(t *testing.T) {
 			if slices.ContainsFunc(controlTables, func(table string) bool { return strings.Contains(s.SQL, table) }) {
 				continue // on no shard at all
 			}
+			if strings.HasPrefix(s.Name, "packing: ") {
+				continue // of the owner, who is refused on Citus
+			}
 			plan, err := session.plan(t, s)
 			if err != nil || !strings.Contains(plan, "Task Count: 1\n") || strings.Contains(plan, "INSERT/SELECT method") {
 				t.Errorf("%s: %v\n%s", s.Name, err, plan)

@@ -230,11 +230,9 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 		_, err = conn.Exec(ctx, `
 			INSERT INTO revenue_days (app_id, day, currency, topup, org_id, amount_cents)
 			SELECT app_id, 0, 'usd', false, org_id, 2900 FROM app_state WHERE app_id = $1`, h.application.ID)
-		if err != nil {
-			return err
-		}
-		return packOne(ctx, conn, h)
+		return err
 	}))
+	noError(tb, store.Transact(tb.Context(), h.App, func(ctx context.Context, conn *pgx.Conn) error { return packOne(ctx, conn, h) }))
 	noError(tb, h.Rollups().RecordLiability(tb.Context()))
 	_, err = h.Verification().Verify(tb.Context(), verify.Options{New: true, Record: true, Now: moment})
 	noError(tb, err)
