@@ -29,13 +29,14 @@ var countSubscribers = pg.Declare("count subscribers of plans", `
 			ORDER BY plan_id, status, id LIMIT $4
 		) e
 	) d
-	GROUP BY p.id`)
+	GROUP BY p.id HAVING sum(d.subscribers) > 0`)
 
 var liveStatuses = []string{
 	string(metering.StatusActive), string(metering.StatusTrialing), string(metering.StatusPastDue), string(metering.StatusUnpaid), string(metering.StatusPaused),
 }
 
-// SubscribersOf counts the customers whose subscription to a plan has not ended.
+// SubscribersOf counts the customers whose subscription to a plan has not ended. A plan
+// without any is not in the result.
 func (a App) SubscribersOf(ctx context.Context, plans []ids.ID) (map[ids.ID]Subscribers, error) {
 	type counted struct {
 		Plan  ids.ID
