@@ -39,6 +39,27 @@ func (a tenant) sealAll(tb testing.TB) {
 	}
 }
 
+// An identity gets another wallet, which happens to have the version of the one before.
+func TestAChecksWalletIsTheOneThatHasTheIdentity(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 2)
+	s.credit(t, "ann", 20*messagePrice)
+	s.credit(t, "poor", messagePrice-1)
+	s.warm(t, s.nodes[0], "ann", true)
+	conn := connect(t, url)
+	ofAnn := ` WHERE app_id = '` + s.application.ID.String() + `' AND identity = 'ann'`
+	version := texts(t, conn, `SELECT version::text FROM wallets`+ofAnn)[0]
+	for _, renamed := range []store.Rename{renameOf("ann", "gone"), renameOf("poor", "ann")} {
+		_, _, err := s.on(s.nodes[1]).Rename(t.Context(), renamed)
+		noError(t, err)
+	}
+	exec(t, conn, `UPDATE wallets SET version = `+version+ofAnn)
+	if d, err := s.nodes[0].usage.Check(s.message("ann", "")); answer(d, err) != "insufficient_balance" || d.Before.Amount != messagePrice-1 {
+		t.Errorf("a check of the new wallet is %s with %s: %v", answer(d, err), d.Before.Amount, err)
+	}
+}
+
 // TestRenamedWalletIsTheSame renames a wallet that two nodes have in their caches, one of
 // them together with another wallet.
 func TestRenamedWalletIsTheSame(t *testing.T) {

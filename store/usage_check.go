@@ -14,9 +14,9 @@ import (
 )
 
 var selectVersions = pg.Declare("read versions", `
-	SELECT t.identity, w.version
+	SELECT t.identity, w.id, w.version
 	FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
-		SELECT version FROM wallets WHERE app_id = $1 AND identity = t.identity
+		SELECT id, version FROM wallets WHERE app_id = $1 AND identity = t.identity
 		LIMIT 1) w`)
 
 // check resolves checks: the same reads and decisions as track, without locks or
@@ -72,6 +72,13 @@ type cachedState struct {
 	request *request
 	state   metering.State
 	epoch   int64
+	wallet  walletVersion
+}
+
+// walletVersion is the state that a wallet has. An identity can get another wallet, which
+// may have the same version.
+type walletVersion struct {
+	id      ids.ID
 	version int64
 }
 
@@ -122,7 +129,7 @@ func (m *usageCache) cachedStates(requests []*request, now int64) (list []cached
 		app, _ := m.apps.Peek(p.Scope.AppID)
 		feature := *p.Feature // a batch of tracks may mark it as used meanwhile
 		p.Feature = &feature
-		list = append(list, cachedState{request: p, state: w.copyFor(p.Usage.Usage), epoch: app.epoch, version: w.version})
+		list = append(list, cachedState{request: p, state: w.copyFor(p.Usage.Usage), epoch: app.epoch, wallet: walletVersion{w.state.Wallet.ID, w.version}})
 	}
 	return list, rest
 }
@@ -151,13 +158,13 @@ func (w *walletState) copyFor(use metering.Usage) metering.State {
 // storedVersions are the epochs and wallet versions in the database.
 type storedVersions struct {
 	epochs  map[ids.ID]int64
-	wallets map[walletKey]int64
+	wallets map[walletKey]walletVersion
 }
 
 // readVersions reads the epochs and versions in one round trip. The epoch comes first:
 // a price that changes in between does not affect a wallet.
 func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (storedVersions, error) {
-	seen := storedVersions{epochs: make(map[ids.ID]int64), wallets: make(map[walletKey]int64)}
+	seen := storedVersions{epochs: make(map[ids.ID]int64), wallets: make(map[walletKey]walletVersion)}
 	p := wire.NewReadPipe(ctx, conn)
 	for _, b := range batches {
 		app := b.scope.AppID
@@ -168,13 +175,13 @@ func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sto
 		p.Send(pg.SelectEpoch, func(r *wire.Row) { seen.epochs[app], _, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app[:])
 		p.Send(selectVersions, func(r *wire.Row) {
 			identity := r.Text()
-			seen.wallets[walletKey{app, identity}] = r.Int8()
+			seen.wallets[walletKey{app, identity}] = walletVersion{r.ID(), r.Int8()}
 		}, app[:], identities.Encode(nil))
 	}
 	return seen, p.Run()
 }
 
 func (s storedVersions) matches(g cachedState) bool {
-	version, found := s.wallets[walletKey{g.request.Scope.AppID, g.request.Identity}]
-	return found && version == g.version && s.epochs[g.request.Scope.AppID] == g.epoch
+	wallet, found := s.wallets[walletKey{g.request.Scope.AppID, g.request.Identity}]
+	return found && wallet == g.wallet && s.epochs[g.request.Scope.AppID] == g.epoch
 }

@@ -33,7 +33,7 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 	}
 	conn := connect(t, url)
 	remote := make(map[string]int)
-	rapid.Check(t, func(rt *rapid.T) {
+	play := func(rt *rapid.T) {
 		h := newHistory(rt, t, nodes, &now, remote)
 		rt.Repeat(map[string]func(*rapid.T){
 			"use":          h.use,
@@ -56,17 +56,28 @@ func TestHistoriesEndAsTheModelSays(t *testing.T) {
 		for _, broken := range brokenInvariants(t, conn, h.tenant) {
 			rt.Errorf("not so: %s", broken)
 		}
-	})
-	// A history that never gets somewhere proves nothing about it.
-	for _, answer := range []string{
-		"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
-		"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
-		"reversed", "reversal_too_large", "event_not_reversible", "event_not_found",
-		"transferred", "transfer_to_self", "renamed", "identity_taken", "erased",
-	} {
-		if remote[answer] == 0 {
-			t.Errorf("no history came to %s", answer)
+	}
+	// A history that never gets somewhere proves nothing about it. A few answers are rare, so
+	// that in one of many runs no history comes to them: then more are played.
+	missing := func() (answers []string) {
+		for _, answer := range []string{
+			"accepted", "duplicate", "deduplicated", "insufficient_balance", "feature_limit_exceeded", "subscription_inactive",
+			"amount_required", "amount_not_accepted", "billing_period_missing", "charge_out_of_range", "group_conflict",
+			"reversed", "reversal_too_large", "event_not_reversible", "event_not_found",
+			"transferred", "transfer_to_self", "renamed", "identity_taken", "erased",
+		} {
+			if remote[answer] == 0 {
+				answers = append(answers, answer)
+			}
 		}
+		return answers
+	}
+	rapid.Check(t, play)
+	for rounds := 1; len(missing()) > 0 && rounds < 8 && !t.Failed(); rounds++ {
+		rapid.Check(t, play)
+	}
+	if answers := missing(); len(answers) > 0 {
+		t.Errorf("no history came to %v", answers)
 	}
 	t.Logf("answers: %v, wrong by memory: %d and %d", remote, nodes[0].usage.Conflicts(), nodes[1].usage.Conflicts())
 }

@@ -163,8 +163,14 @@ var usageMutants = []mutant{
 	{
 		name: "no version guard for checks",
 		changes: []change{once("store/usage_check.go",
-			"return found && version == g.version && ", "return found && version != -1 && ")},
+			"return found && wallet == g.wallet && ", "return found && wallet.id == g.wallet.id && ")},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletIsLinearizable",
+	},
+	{
+		name: "a check takes the wallet that had the identity before",
+		changes: []change{once("store/usage_check.go",
+			"return found && wallet == g.wallet && ", "return found && wallet.version == g.wallet.version && ")},
+		pkg: "./store", tests: "TestAChecksWalletIsTheOneThatHasTheIdentity",
 	},
 	{
 		name: "a refusal from memory",
