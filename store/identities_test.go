@@ -45,6 +45,7 @@ func TestAChecksWalletIsTheOneThatHasTheIdentity(t *testing.T) {
 	url := storetest.URL(t)
 	s := newShop(t, url, 2)
 	s.credit(t, "ann", 20*messagePrice)
+	s.credit(t, "bob", 20*messagePrice)
 	s.credit(t, "poor", messagePrice-1)
 	s.warm(t, s.nodes[0], "ann", true)
 	conn := connect(t, url)
@@ -55,6 +56,7 @@ func TestAChecksWalletIsTheOneThatHasTheIdentity(t *testing.T) {
 		noError(t, err)
 	}
 	exec(t, conn, `UPDATE wallets SET version = `+version+ofAnn)
+	mustAccept(t, s.nodes[0], s.message("bob", freshID())) // it reads what renames have changed of the application
 	if d, err := s.nodes[0].usage.Check(s.message("ann", "")); answer(d, err) != "insufficient_balance" || d.Before.Amount != messagePrice-1 {
 		t.Errorf("a check of the new wallet is %s with %s: %v", answer(d, err), d.Before.Amount, err)
 	}
