@@ -17,7 +17,7 @@ import (
 // walletsScanned is how many wallets one page of a search reads for identities that
 // contain the text. An index for any part of an identity would be written with every new
 // wallet, and the policies keep Postgres from using one for text patterns.
-const walletsScanned = 9_000
+const walletsScanned = 7_000
 
 // WalletSearch finds wallets by a part of their identity, in any case: first those that
 // begin with it, ordered by identity, then those that contain it, newest first. The zero
