@@ -390,11 +390,22 @@ func TestSupportLists(t *testing.T) {
 	})
 	t.Run("every list as a file", func(t *testing.T) {
 		wallet := d.walletPath(t, hostileIdentity)
+		month := time.UnixMilli(d.site.Now()).UTC().Format("2006-01")
+		for _, wrong := range []string{"2026-13", "2026", "x"} {
+			if file := support.get(t, wallet+"/journal.csv?month="+wrong); file.status != http.StatusBadRequest && file.status != http.StatusUnprocessableEntity {
+				t.Errorf("the month %s: status %d", wrong, file.status)
+			}
+		}
+		if page := support.get(t, wallet); !strings.Contains(page.body, `<option value="`+month+`">`) {
+			t.Errorf("the journal offers no statement of %s", month)
+		}
 		for path, want := range map[string][]string{
 			d.appPath("events.csv"):                 {"transaction,event,", `"'=<script>`, ",messages,1,,false,tokens,", ",1.5,1500000000,"},
 			d.appPath("events.csv") + "?event=none": {"transaction,event,"},
 			d.appPath("subscriptions.csv"):          {"id,identity,plan,"},
 			d.appPath("checkouts.csv"):              {"id,kind,identity,"},
+			wallet + "/journal.csv?month=" + month:  {"number,", ",closing balance,,tokens,,8500000000,0,", ",charge,", ",-1500000000,8500000000,"},
+			wallet + "/journal.csv?month=2001-01":   {"number,"},
 			wallet + "/journal.csv":                 {"number,transaction,", ",charge,", ",-1500000000,8500000000,", ",10000000000,10000000000,"},
 		} {
 			file := support.get(t, path)

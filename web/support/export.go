@@ -165,10 +165,28 @@ func signed(d metering.Delta, amount string) string {
 	return amount
 }
 
+// journalColumns are the columns of a journal and of a statement.
+var journalColumns = []string{
+	"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity", "other identity",
+	"credits", "credits after", "debt after in credits",
+}
+
+func journalCells(l reports.JournalLine) []string {
+	return []string{
+		strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), site.Timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
+		signed(l.Delta, l.Delta.Amount.String()), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
+		signed(l.Delta, l.Delta.Amount.Credits()), l.BalanceAfter.Credits(), l.DebtAfter.Credits(),
+	}
+}
+
 func (s *Pages) journalExport(req *site.Request) (site.Response, error) {
 	_, w, err := s.walletHead(req, "journal")
 	if err != nil {
 		return site.Response{}, err
+	}
+	owner := cmp.Or(fileIdentity(w.Identity), w.ID.Format(ids.Wallet))
+	if month := req.Query("month"); month != "" {
+		return statement(req, w.Identity, owner, month)
 	}
 	lines, _, more, err := req.Reports().Journal(req.Context, reports.JournalPage{WalletID: w.ID, Limit: maxExport})
 	if err != nil {
@@ -176,16 +194,9 @@ func (s *Pages) journalExport(req *site.Request) (site.Response, error) {
 	}
 	var rows [][]string
 	for _, l := range lines {
-		rows = append(rows, []string{
-			strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), site.Timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
-			signed(l.Delta, l.Delta.Amount.String()), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
-			signed(l.Delta, l.Delta.Amount.Credits()), l.BalanceAfter.Credits(), l.DebtAfter.Credits(),
-		})
+		rows = append(rows, journalCells(l))
 	}
-	return site.CSVFile(exportName(req, "journal-"+cmp.Or(fileIdentity(w.Identity), w.ID.Format(ids.Wallet)), more), []string{
-		"number", "transaction", "time", "kind", "about", "credit", "nanocredits", "balance after", "debt after", "event", "entity", "other identity",
-		"credits", "credits after", "debt after in credits",
-	}, rows), nil
+	return site.CSVFile(exportName(req, "journal-"+owner, more), journalColumns, rows), nil
 }
 
 // otherIdentity is the other side of a transfer.

@@ -190,7 +190,7 @@ func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	view := supportpage.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv"}
+	view := supportpage.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv", Months: statementMonths(req, w.CreatedAt)}
 	credits := map[ids.ID]string{}
 	for _, l := range lines {
 		credits[l.CreditID] = l.CreditKey

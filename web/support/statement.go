@@ -1,0 +1,79 @@
+package support
+
+import (
+	"time"
+
+	"purser/fault"
+	"purser/metering"
+	"purser/store/reports"
+	"purser/views/component"
+	"purser/web/site"
+)
+
+const (
+	monthLayout = "2006-01"
+	// maxStatementMonths is how many months a page offers.
+	maxStatementMonths = 24
+)
+
+// statementMonths are the months since a wallet was created, in the viewer's zone, the
+// present one first.
+func statementMonths(req *site.Request, created int64) (options []component.Option) {
+	now := time.UnixMilli(req.Now()).In(req.Zone())
+	for i := range maxStatementMonths {
+		first := time.Date(now.Year(), now.Month()-time.Month(i), 1, 0, 0, 0, 0, req.Zone())
+		options = append(options, component.Option{Value: first.Format(monthLayout), Text: first.Format("January 2006")})
+		if first.UnixMilli() <= created {
+			break
+		}
+	}
+	return options
+}
+
+// statement is the month of a wallet in the viewer's zone, newest first as its journal:
+// the closing balances, the entries, and the opening balances.
+func statement(req *site.Request, identity, owner, month string) (site.Response, error) {
+	first, err := time.ParseInLocation(monthLayout, month, req.Zone())
+	if err != nil {
+		return site.Response{}, fault.Newf(fault.InvalidRequest, "month must be a month such as 2026-10.")
+	}
+	from, to := first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
+	rows, err := balanceRows(req, identity, "closing balance", min(to-1, req.Now()))
+	if err != nil {
+		return site.Response{}, err
+	}
+	q := reports.HistoryQuery{Identity: identity, From: from, To: to, Limit: exportPortion}
+	entries, more := 0, true
+	for more && entries < maxExport {
+		lines, next, err := req.Reports().History(req.Context, q)
+		if err != nil {
+			return site.Response{}, err
+		}
+		for _, l := range lines {
+			rows = append(rows, journalCells(l))
+		}
+		entries += len(lines)
+		q.Position, more = next, next != 0
+	}
+	opening, err := balanceRows(req, identity, "opening balance", from-1)
+	if err != nil {
+		return site.Response{}, err
+	}
+	return site.CSVFile(exportName(req, "statement-"+owner+"-"+first.Format(monthLayout), more), journalColumns, append(rows, opening...)), nil
+}
+
+// balanceRows are the balances after the entries up to a moment, one row for each credit.
+func balanceRows(req *site.Request, identity, kind string, moment int64) (rows [][]string, err error) {
+	balances, err := req.Reports().BalancesAt(req.Context, identity, moment)
+	for _, b := range balances {
+		rows = append(rows, balanceCells(b, kind, moment))
+	}
+	return rows, err
+}
+
+func balanceCells(b metering.Balance, kind string, moment int64) []string {
+	return []string{
+		"", "", site.Timestamp(moment), kind, "", b.CreditKey, "", b.Amount.String(), b.Debt.String(), "", "", "",
+		"", b.Amount.Credits(), b.Debt.Credits(),
+	}
+}
