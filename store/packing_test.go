@@ -316,14 +316,16 @@ func TestPackedEventsAreVerified(t *testing.T) {
 	b.verify(t, verify.Options{})
 	const bobs = ` WHERE wallet_id = (SELECT id FROM wallets WHERE identity = 'bob')`
 	for sql, want := range map[string]string{
-		`UPDATE packed_events SET amounts[2] = amounts[2] + 1` + bobs:                              "balance",
-		`UPDATE packed_events SET balances_after[30] = balances_after[30] + 1` + bobs:              "balance",
-		`UPDATE packed_events SET quantities[3] = 4` + bobs:                                        "sealed entries",
-		`UPDATE packed_events SET tx_ids[1] = app_id` + bobs:                                       "is found by its id",
-		`UPDATE packed_events SET event_ids[1] = tx_ids[1]` + bobs:                                 "is found by its id",
-		`UPDATE packed_events SET entity_ids[2] = 'another'` + bobs:                                "sealed entries",
-		`UPDATE packed_events SET org_id = app_id` + bobs:                                          "organization",
-		`DELETE FROM packed_events` + bobs:                                                         "missing",
+		`UPDATE packed_events SET amounts[2] = amounts[2] + 1` + bobs:                 "balance",
+		`UPDATE packed_events SET balances_after[30] = balances_after[30] + 1` + bobs: "balance",
+		`UPDATE packed_events SET quantities[3] = 4` + bobs:                           "sealed entries",
+		`UPDATE packed_events SET tx_ids[1] = app_id` + bobs:                          "is found by its id",
+		`UPDATE packed_events SET event_ids[1] = tx_ids[1]` + bobs:                    "is found by its id",
+		`UPDATE packed_events SET entity_ids[2] = 'another'` + bobs:                   "sealed entries",
+		`UPDATE packed_events SET org_id = app_id` + bobs:                             "organization",
+		`INSERT INTO packed_events (app_id, wallet_id, last_seq, first_seq, org_id, events, first_tx, last_tx, seqs, tx_ids, event_ids, key_ids, price_numbers, quantities, created_ats, amounts, balances_after)
+			SELECT app_id, wallet_id, last_seq - 1, first_seq, org_id, 0, first_tx, last_tx, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}' FROM packed_events` + bobs + ` ORDER BY last_seq LIMIT 1`: "is found by its id",
+		`DELETE FROM packed_events` + bobs: "missing",
 		`DELETE FROM packed_ids WHERE last_id = (SELECT min(last_id::text)::uuid FROM packed_ids)`: "is found by its id",
 		`UPDATE packed_ids SET seqs[1] = seqs[1] + 1`:                                              "is found by its id",
 		`UPDATE packed_runs SET before = 1`:                                                        "is found by its id",
@@ -369,6 +371,19 @@ func TestPackingRefuses(t *testing.T) {
 	t.Run("a login that does not own the tables", func(t *testing.T) {
 		_, err := packing.Open(t.Context(), asApp(b.url), slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), "does not own the tables") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a second process", func(t *testing.T) {
+		p, second := b.packer(t), b.packer(t)
+		p.Between = func(string) error {
+			_, err := second.Pack(t.Context(), b.scope, b.before, b.before)
+			if err == nil || !strings.Contains(err.Error(), "another process") {
+				t.Errorf("got %v", err)
+			}
+			return errors.New("stopped")
+		}
+		if _, err := p.Pack(t.Context(), b.scope, b.before, b.before); err == nil || err.Error() != "stopped" {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -3,6 +3,16 @@ package main
 // Bugs in packed events.
 var packingMutants = []mutant{
 	{
+		name:    "two processes pack one application at once",
+		changes: []change{once("store/packing/packing.go", "	if !free {\n", "	if !free && false {\n")},
+		pkg:     "./store", tests: "TestPackingRefuses",
+	},
+	{
+		name:    "verification does not see that blocks overlap",
+		changes: []change{once("store/verify/packed.go", " AND t.seq > b.last_seq AND", " AND t.seq > b.last_seq - b.last_seq AND")},
+		pkg:     "./store", tests: "TestPackedEventsAreVerified",
+	},
+	{
 		name:    "a packed event id is decided from the cache",
 		changes: []change{once("store/usage_packed.go", "\treturn may\n", "\treturn may && false\n")},
 		pkg:     "./store", tests: "TestPackedEventsAnswerAsBefore|TestNoEventIsChargedTwiceWhileItIsPacked",

@@ -71,6 +71,11 @@ func (p *Packer) Pack(ctx context.Context, scope tenancy.Scope, before, now int6
 	if err := p.raiseFence(ctx); err != nil {
 		return r, err
 	}
+	release, err := p.alone(ctx, scope)
+	if err != nil {
+		return r, err
+	}
+	defer release()
 	w := worker{p, pg.App{Scope: scope, By: audit.Actor{Name: "purser pack", At: now}}}
 	for {
 		run, err := w.begin(ctx, before, now)
@@ -111,6 +116,23 @@ func (p *Packer) raiseFence(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// alone keeps other processes from packing the application, until release is called or the
+// connection ends. Two at once could make blocks of a wallet that overlap, and an event in
+// the overlap is not found by its id.
+func (p *Packer) alone(ctx context.Context, scope tenancy.Scope) (release func(), err error) {
+	name, free := "purser pack "+scope.AppID.String(), false
+	if err := p.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, name).Scan(&free); err != nil {
+		return nil, fmt.Errorf("store: packing: %w", err)
+	}
+	if !free {
+		return nil, errors.New("another process packs events of this application: wait until it has ended")
+	}
+	return func() {
+		// Otherwise the lock ends with the connection.
+		_, _ = p.conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock(hashtextextended($1, 0))`, name)
+	}, nil
 }
 
 func (p *Packer) step(name string) error {

@@ -20,14 +20,16 @@ var (
 		SELECT coalesce(max(r.before), 0) FROM packed_runs r WHERE r.app_id = $1`)
 
 	// The entries of blocks are verified with all others. This is about what a duplicate is
-	// found by.
+	// found by: its id is listed, and the first block that ends behind it has it.
 	verifyPacked = pg.Declare("verify packed events", `
 		SELECT p.wallet_id, p.last_seq, p.events,
 			(SELECT count(*) FROM unnest(p.event_ids, p.seqs, p.tx_ids) AS t (id, seq, tx_id)
-			WHERE t.id < $5 AND t.seq >= p.first_seq AND t.seq <= p.last_seq AND t.tx_id >= p.first_tx AND t.tx_id <= p.last_tx
+			WHERE t.id < $5 AND t.seq >= p.first_seq AND t.seq <= p.last_seq AND t.seq > b.last_seq AND t.tx_id >= p.first_tx AND t.tx_id <= p.last_tx
 			  AND EXISTS (SELECT 1 FROM (`+pg.PackedPlaces+`) f WHERE f.wallet_id = p.wallet_id AND f.seq = t.seq)
 			  AND (SELECT e.seq FROM usage_events e WHERE e.app_id = $1 AND e.event_id = '\x00'::bytea || uuid_send(t.id) LIMIT 1) IS NULL)
-		FROM packed_events p
+		FROM packed_events p CROSS JOIN LATERAL (
+			SELECT coalesce((SELECT q.last_seq FROM packed_events q WHERE q.app_id = $1 AND q.wallet_id = p.wallet_id AND q.last_seq < p.last_seq
+				ORDER BY q.last_seq DESC LIMIT 1), 0) AS last_seq) b
 		WHERE p.app_id = $1 AND (p.wallet_id, p.last_seq) > ($2, $3)
 		ORDER BY p.wallet_id, p.last_seq LIMIT $4`)
 )
