@@ -36,27 +36,32 @@ var (
 // completeDays adds up the days whose hours are final.
 func (a App) completeDays(ctx context.Context) error {
 	return a.inPortions(ctx, completedRuns, func(ctx context.Context, tx *pg.Tx, s settled, end int64) (more bool, err error) {
-		from := s.Days
-		if from >= end {
-			return false, nil
-		}
-		if from == 0 {
-			hours, err := pg.Collect(ctx, tx, selectFirstHour, pgx.RowTo[int64])
-			if err != nil {
-				return false, err
-			}
-			if from = end; len(hours) > 0 {
-				from = metering.DayOf(hours[0]).Start
-			}
-		}
-		to := min(end, from+completedDays*24*rollup.Hour)
-		if to > from {
-			if _, err := tx.ExecAny(ctx, addDays, from, to); err != nil {
-				return false, err
-			}
-		}
-		return to < end, tx.Exec(ctx, setDays, 1, max(from, to))
+		return addPortion(ctx, tx, s.Days, end, selectFirstHour, addDays, setDays)
 	})
+}
+
+// addPortion adds up the next days before end with one statement, and notes with another
+// how far it came. From is 0 before the first run, which begins with the first row.
+func addPortion(ctx context.Context, tx *pg.Tx, from, end int64, first, add, set pg.Statement) (more bool, err error) {
+	if from >= end {
+		return false, nil
+	}
+	if from == 0 {
+		moments, err := pg.Collect(ctx, tx, first, pgx.RowTo[int64])
+		if err != nil {
+			return false, err
+		}
+		if from = end; len(moments) > 0 {
+			from = min(end, metering.DayOf(moments[0]).Start)
+		}
+	}
+	to := min(end, from+completedDays*24*rollup.Hour)
+	if to > from {
+		if _, err := tx.ExecAny(ctx, add, from, to); err != nil {
+			return false, err
+		}
+	}
+	return to < end, tx.Exec(ctx, set, 1, to)
 }
 
 // inPortions runs transactions under the lock of the progress, one after the other, while

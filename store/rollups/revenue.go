@@ -55,26 +55,10 @@ func (a App) completeRevenue(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		from, end := s.Revenue, metering.DayOf(max(0, s.Until-paymentDelay)).Start
-		if from >= end || horizon.ClockOffset != 0 {
+		if horizon.ClockOffset != 0 {
 			return false, nil
 		}
-		if from == 0 {
-			payments, err := pg.Collect(ctx, tx, selectFirstPayment, pgx.RowTo[int64])
-			if err != nil {
-				return false, err
-			}
-			if from = end; len(payments) > 0 {
-				from = min(end, metering.DayOf(payments[0]).Start)
-			}
-		}
-		to := min(end, from+completedDays*24*rollup.Hour)
-		if to > from {
-			if _, err := tx.ExecAny(ctx, addRevenue, from, to); err != nil {
-				return false, err
-			}
-		}
-		return to < end, tx.Exec(ctx, setRevenue, 1, to)
+		return addPortion(ctx, tx, s.Revenue, metering.DayOf(max(0, s.Until-paymentDelay)).Start, selectFirstPayment, addRevenue, setRevenue)
 	})
 }
 
