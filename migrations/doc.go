@@ -7,7 +7,8 @@
 // What always holds: files only go forward and are never changed once released;
 // yesterday's binary runs on today's schema. A table that holds rows of an
 // application has app_id first in its keys and its row-level policy in the same
-// file. Statements are split one by one, as a distributed Postgres asks for.
+// file. Statements are split one by one, as a distributed Postgres asks for. A migration that
+// changes rows of usage_events changes packed_events in the same way.
 //
 // What it is not: a place for data. Ids and times are made in Go.
 package migrations

@@ -152,8 +152,8 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 		b.uses, b.first = append(b.uses, more...), append(b.first, outcomes...)
 		b.before = time.Now().UnixMilli() + 1
 		soon(t, "usage that is added up", func() bool { return b.settle(t).Until >= b.before })
-		if _, err := b.packer(t).Pack(t.Context(), b.scope, b.before, b.before); err == nil || !strings.Contains(err.Error(), "purser verify --new") {
-			t.Errorf("entries that are not sealed: %v", err)
+		if r, skipped := b.tried(t); r.Events != 0 || len(skipped) != 1 || !strings.Contains(skipped["carl"], "purser verify --new") {
+			t.Errorf("entries that are not sealed: %+v, %v", r, skipped)
 		}
 		b.verify(t, verify.Options{New: true, Record: true})
 		// Those of carl before, and the new ones.
@@ -168,6 +168,47 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 		b.verify(t, verify.Options{})
 		b.places(t)
 	})
+	t.Run("a wallet with packed events is erased", func(t *testing.T) {
+		entries := b.everyEntry(t, "ann")
+		erased, _, err := b.Erase(t.Context(), erasureOf("ann"))
+		noError(t, err)
+		for _, now := range []int64{time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()} {
+			next, err := b.SettleIdentity(t.Context(), erased.WalletID, now)
+			noError(t, err)
+			noError(t, b.Verification().Reseal(t.Context(), erased.WalletID, next == 0))
+		}
+		b.verify(t, verify.Options{})
+		w, err := b.db.Reports(b.scope).Transaction(t.Context(), b.first[3].Event.TransactionID)
+		if err != nil || w.WalletID != erased.WalletID || w.Identity == "ann" {
+			t.Errorf("a packed transaction is %+v, %v", w, err)
+		}
+		if after := b.everyEntry(t, w.Identity); after != entries {
+			t.Errorf("%d entries became %d", entries, after)
+		}
+		// Its ids are taken, also for a new wallet of the identity.
+		if d, err := warm.Track(fresh(b.uses[3:4])[0]); err != nil || d.New || d.Verdict != metering.Duplicate {
+			t.Errorf("a repeat is %+v, %v", d, err)
+		}
+		reversed, _, err := b.Reverse(t.Context(), reversalOf(b.uses[20].EventID, nil))
+		if err != nil || reversed.Amount != b.first[20].Event.Charge.Amount {
+			t.Errorf("%+v, %v", reversed, err)
+		}
+		b.verify(t, verify.Options{New: true, Record: true})
+		b.verify(t, verify.Options{})
+	})
+}
+
+// everyEntry counts the entries of a customer.
+func (b *packedBooks) everyEntry(t *testing.T, identity string) (n int) {
+	t.Helper()
+	for q := (reports.HistoryQuery{Identity: identity, Limit: 500}); ; {
+		list, next, err := b.db.Reports(b.scope).History(t.Context(), q)
+		noError(t, err)
+		n += len(list)
+		if q.Position = next; next == 0 {
+			return n
+		}
+	}
 }
 
 func openEngine(t *testing.T, b *packedBooks) *store.Engine {
@@ -329,6 +370,7 @@ func TestPackedEventsAreVerified(t *testing.T) {
 		`DELETE FROM packed_ids WHERE last_id = (SELECT min(last_id::text)::uuid FROM packed_ids)`: "is found by its id",
 		`UPDATE packed_ids SET seqs[1] = seqs[1] + 1`:                                              "is found by its id",
 		`UPDATE packed_runs SET before = 1`:                                                        "is found by its id",
+		`UPDATE packed_runs SET last_tx = app_id`:                                                  "is found by its id",
 		`DELETE FROM usage_events WHERE event_id = 'text'`:                                         "without a gap",
 		`INSERT INTO usage_events SELECT app_id, org_id, tx_id, wallet_id, key_id, seq + 5000, price_number, quantity, created_at, occurred_at, period_start, period_end, allowance_limit, allowance_used, allowance_start, allowance_end, basis_points, amount_nanocredits, balance_after, debt_after, quoted_nanocredits, deduplicated_from, allowance_overage,
 			(SELECT '\x00'::bytea || uuid_send(event_ids[7]) FROM packed_events LIMIT 1), entity_id FROM usage_events WHERE event_id = 'text'`: "in no other place",
@@ -395,10 +437,22 @@ func TestPackingRefuses(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := p.Pack(t.Context(), b.scope, b.before, b.before); err == nil || !strings.Contains(err.Error(), "not in the list of ids") {
-			t.Errorf("got %v", err)
+		var reasons []string
+		p.Skipped = func(_ ids.ID, reason error) { reasons = append(reasons, reason.Error()) }
+		r, err := p.Pack(t.Context(), b.scope, b.before, b.before)
+		if err != nil || r.Skipped != int64(len(reasons)) || len(reasons) == 0 || !strings.Contains(reasons[0], "not in the list of ids") {
+			t.Errorf("got %+v, %v, %v", r, reasons, err)
 		}
 		b.places(t)
+		b.verify(t, verify.Options{})
+	})
+	t.Run("the same event in the next run, which lists it", func(t *testing.T) {
+		b.trackMore(t, []store.Usage{b.useOf("ann", packable(time.Now().Add(-time.Hour).UnixMilli()), 1)})
+		b.verify(t, verify.Options{New: true, Record: true})
+		if _, skipped := b.tried(t); len(skipped) > 0 || b.packedOf(t, "ann") != fmt.Sprint(anns+1) {
+			t.Errorf("%s events are packed, skipped %v", b.packedOf(t, "ann"), skipped)
+		}
+		b.verify(t, verify.Options{})
 	})
 	t.Run("sessions that do not look packed events up", func(t *testing.T) {
 		exec(t, b.conn, `RESET purser.reads_packed`)

@@ -3,6 +3,41 @@ package main
 // Bugs in packed events.
 var packingMutants = []mutant{
 	{
+		name:    "a wallet that can't be packed ends the run",
+		changes: []change{once("store/packing/move.go", "if w.ends(ctx, err) {", "if err != nil {")},
+		pkg:     "./store", tests: "TestSkippedWalletsStayAsTheyAre",
+	},
+	{
+		name:    "skipped wallets are not tried again",
+		changes: []change{once("store/packing/packing.go", "if last.Skipped == 0 || last.Number == tried {", "if last.Skipped >= 0 {")},
+		pkg:     "./store", tests: "TestSkippedWalletsStayAsTheyAre",
+	},
+	{
+		name:    "the command says nothing of skipped wallets",
+		changes: []change{once("cmd/purser/pack.go", "case total.Skipped > 0:", "case total.Skipped < 0:")},
+		pkg:     "./cmd/purser", tests: "TestPackCommand",
+	},
+	{
+		name:    "migrations can't change events beside packed ones",
+		changes: []change{once("store/internal/pg/restore.go", `config.RuntimeParams[PackedSetting] = "on"`, `config.RuntimeParams[PackedSetting] = "off"`)},
+		pkg:     "./store", tests: "TestMigrationsChangeEventsBesidePackedOnes",
+	},
+	{
+		name:    "a verification of new entries reads packed blocks",
+		changes: []change{once("store/internal/pg/packed.go", "PackedSince = ` $2 <= (", "PackedSince = ` $2 >= (")},
+		pkg:     "./store", tests: "TestPackedReadsAreBounded",
+	},
+	{
+		name:    "a packed transaction is looked for in all blocks",
+		changes: []change{once("store/internal/pg/packed.go", "ORDER BY last_tx LIMIT 1) p`", "ORDER BY wallet_id LIMIT 1) p`")},
+		pkg:     "./store", tests: "TestPackedReadsAreBounded",
+	},
+	{
+		name:    "verification does not compare blocks with the runs' last transaction",
+		changes: []change{once("store/verify/packed.go", " AND t.tx_id <= $6\n", " AND $6::uuid IS NOT NULL\n")},
+		pkg:     "./store", tests: "TestPackedEventsAreVerified",
+	},
+	{
 		name:    "two processes pack one application at once",
 		changes: []change{once("store/packing/packing.go", "	if !free {\n", "	if !free && false {\n")},
 		pkg:     "./store", tests: "TestPackingRefuses",

@@ -17,6 +17,10 @@ import (
 // and lists of all customers are about them.
 const leastKept = 2
 
+// maxSkipLines is how many skipped wallets of an application are printed. Without a
+// verification before it, a run skips all of them.
+const maxSkipLines = 100
+
 // packEvents packs the usage events of past months.
 func packEvents(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
 	c, err := readConfig(environ)
@@ -47,26 +51,40 @@ func packEvents(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	total := int64(0)
+	var total packing.Result
+	skipped := int64(0) // applications
 	for _, scope := range scopes {
 		packed, err := packApplication(ctx, db, p, scope, *keep, stdout)
-		total += packed
-		if err != nil {
+		total.Events += packed.Events
+		total.Skipped += packed.Skipped
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || p.Closed():
 			return fmt.Errorf("%s: %w", scope.AppID.Format(ids.Application), err)
+		default:
+			skipped++
+			fmt.Fprintf(stdout, "%s: skipped: %s\n", scope.AppID.Format(ids.Application), oneLine{err})
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "Packed %s. Postgres reuses the space after its next VACUUM of usage_events.\n", counted(total, "event", "events"))
-	return err
+	fmt.Fprintf(stdout, "Packed %s. Postgres reuses the space after its next VACUUM of usage_events.\n", counted(total.Events, "event", "events"))
+	switch {
+	case skipped > 0:
+		return fmt.Errorf("pack: skipped %s and %s, for the reasons above: run it again when they are fixed",
+			counted(skipped, "application", "applications"), counted(total.Skipped, "wallet", "wallets"))
+	case total.Skipped > 0:
+		return fmt.Errorf("pack: skipped %s, for the reasons above: run it again when they are fixed", counted(total.Skipped, "wallet", "wallets"))
+	}
+	return nil
 }
 
-func packApplication(ctx context.Context, db *database, p *packing.Packer, scope tenancy.Scope, keep int, stdout io.Writer) (int64, error) {
+func packApplication(ctx context.Context, db *database, p *packing.Packer, scope tenancy.Scope, keep int, stdout io.Writer) (r packing.Result, err error) {
 	offset, err := db.App(scope).ClockOffset(ctx)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	first, err := db.Reports(scope).FirstWallet(ctx)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	now := db.Clock().Time().UnixMilli() + offset
 	last := monthly.MonthOf(now)
@@ -74,11 +92,23 @@ func packApplication(ctx context.Context, db *database, p *packing.Packer, scope
 		last = last.Previous()
 	}
 	if first == 0 || first >= last.End() {
-		return 0, nil // it has no events of that time
+		return r, nil // it has no events of that time
 	}
-	r, err := p.Pack(ctx, scope, last.End(), now)
-	if r.Events > 0 {
-		fmt.Fprintf(stdout, "%s: packed %s until the end of %s.\n", scope.AppID.Format(ids.Application), counted(r.Events, "event", "events"), monthly.MonthOf(r.Before-1))
+	app, lines := scope.AppID.Format(ids.Application), int64(0)
+	p.Continues = func(before int64) {
+		fmt.Fprintf(stdout, "%s: continues an earlier run, which packs events until the end of %s.\n", app, monthly.MonthOf(before-1))
 	}
-	return r.Events, err
+	p.Skipped = func(wallet ids.ID, reason error) {
+		if lines++; lines <= maxSkipLines {
+			fmt.Fprintf(stdout, "%s: skipped wallet %s: %s\n", app, wallet.Format(ids.Wallet), oneLine{reason})
+		}
+	}
+	r, err = p.Pack(ctx, scope, last.End(), now)
+	if lines > maxSkipLines {
+		fmt.Fprintf(stdout, "%s: skipped %s more.\n", app, counted(lines-maxSkipLines, "wallet", "wallets"))
+	}
+	if r.Events > 0 && err == nil {
+		fmt.Fprintf(stdout, "%s: packed %s until the end of %s.\n", app, counted(r.Events, "event", "events"), monthly.MonthOf(r.Before-1))
+	}
+	return r, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/metering/monthly"
 	"purser/store/rollups"
 	"purser/store/storetest"
 )
@@ -32,9 +33,6 @@ func TestPackCommand(t *testing.T) {
 	for range 12 {
 		n.use(t, "ann", at(monthDay(2, 1)))
 	}
-	n.verify(t)
-	_, err := n.node.store.Rollups(n.node.first).Settle(t.Context(), rollups.Alone)
-	noFailure(t, err)
 	on := func(database string, args ...string) (string, error) {
 		var out bytes.Buffer
 		err := run(t.Context(), args, []string{"DATABASE_URL=" + database}, &out, io.Discard)
@@ -49,12 +47,37 @@ func TestPackCommand(t *testing.T) {
 	if _, err := pack("--keep", "2", "--app", "app_none"); err == nil || !strings.Contains(err.Error(), "--app") {
 		t.Errorf("an unknown application: %v", err)
 	}
+	app := n.node.first.AppID.Format(ids.Application)
+	skips := func(line, failure string) {
+		t.Helper()
+		if said, err := pack("--keep", "2"); err == nil || !strings.Contains(err.Error(), failure) || !strings.Contains(said, line) || !strings.Contains(said, "Packed 0 events.") {
+			t.Errorf("%q, %v, want %q, %q", said, err, line, failure)
+		}
+	}
+	skips(app+": skipped: usage is added up until", "skipped 1 application and 0 wallets")
+	_, err := n.node.store.Rollups(n.node.first).Settle(t.Context(), rollups.Alone)
+	noFailure(t, err)
+	ann, err := n.app.Wallet(t.Context(), "ann")
+	noFailure(t, err)
+	for range 2 {
+		skips(app+": skipped wallet "+ann.ID.Format(ids.Wallet)+": entry ", "skipped 1 wallet,")
+	}
+	n.verify(t)
 	for _, want := range []string{"Packed 12 events.", "Packed 0 events."} {
 		if said, err := pack("--keep", "2"); err != nil || !strings.Contains(said, want) {
 			t.Errorf("%q, %v, want %q", said, err, want)
 		}
 	}
 	n.verify(t)
+	// As if the run had been interrupted.
+	storetest.Exec(t, n.node.url, `UPDATE packed_runs SET done = false`)
+	month := monthly.MonthOf(time.Now().UnixMilli())
+	for range 3 {
+		month = month.Previous()
+	}
+	if said, err := pack("--keep", "3"); err != nil || !strings.Contains(said, app+": continues an earlier run, which packs events until the end of "+string(month)) {
+		t.Errorf("%q, %v", said, err)
+	}
 	// A restored database has the packed events, and refuses earlier releases. The ids of
 	// transactions are years later than the events of this node, so sums by entity differ.
 	file, restored := filepath.Join(t.TempDir(), "backup"), storetest.EmptyURL(t)

@@ -682,6 +682,7 @@ CREATE TABLE packed_events (
   allowance_overages text[]
 );
 ALTER TABLE packed_events ADD CONSTRAINT packed_events_pkey PRIMARY KEY (app_id, wallet_id, last_seq);
+CREATE INDEX packed_events_by_transaction ON public.packed_events USING btree (app_id, last_tx, first_tx);
 ALTER TABLE packed_events ENABLE ROW LEVEL SECURITY;
 ALTER TABLE packed_events FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON packed_events FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
@@ -711,7 +712,8 @@ CREATE TABLE packed_runs (
   done boolean NOT NULL,
   last_tx uuid NOT NULL,
   events bigint NOT NULL,
-  started_at bigint NOT NULL
+  started_at bigint NOT NULL,
+  skipped bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE packed_runs ADD CONSTRAINT packed_runs_pkey PRIMARY KEY (app_id, run);
 ALTER TABLE packed_runs ENABLE ROW LEVEL SECURITY;

@@ -11,6 +11,8 @@
 // packed_ids before its event leaves usage_events, and every node looks there before it
 // charges for an id of such a time: the announcement advances the application's epoch, and
 // no event is moved before all transactions have ended that were decided by an earlier one.
+// An error with one wallet leaves its events where they are and is reported; the run goes on
+// with the next, and a later one tries again.
 //
 // What it is not: removal. Every entry can still be read, verified and reversed.
 package packing

@@ -50,7 +50,7 @@ func (w worker) lock(ctx context.Context, tx *pg.Tx, r *run) error {
 	s, err := pg.Find(ctx, tx, lockRun, pgx.RowToStructByPos[state], pg.ErrNoAppState, r.Number)
 	r.Scanned, r.Indexed = s.Scanned, s.Indexed
 	if err == nil && s.Done {
-		err = fmt.Errorf("another process has finished run %d", r.Number)
+		err = runError{fmt.Errorf("another process has finished run %d", r.Number)}
 	}
 	return err
 }

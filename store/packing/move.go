@@ -22,8 +22,9 @@ type wallet struct {
 	Packed   int64 // the number of its last packed event
 }
 
-// moveAll moves the events of a run, wallet by wallet.
-func (w worker) moveAll(ctx context.Context, r run) (moved int64, err error) {
+// moveAll moves the events of a run, wallet by wallet. A wallet with an error is skipped: what
+// is left of it stays in usage_events, and its ids stay listed, which says nothing by itself.
+func (w worker) moveAll(ctx context.Context, r run) (moved, skipped int64, err error) {
 	for after := (ids.ID{}); ; {
 		var page []wallet
 		err := w.transact(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
@@ -31,13 +32,18 @@ func (w worker) moveAll(ctx context.Context, r run) (moved int64, err error) {
 			return err
 		})
 		if err != nil || len(page) == 0 {
-			return moved, err
+			return moved, skipped, err
 		}
 		for _, of := range page {
 			n, err := w.moveWallet(ctx, r, of)
-			moved += n
-			if err != nil {
-				return moved, err
+			if moved += n; err == nil {
+				continue
+			}
+			if w.ends(ctx, err) {
+				return moved, skipped, err
+			}
+			if skipped++; w.Skipped != nil {
+				w.Skipped(of.ID, err)
 			}
 		}
 		after = page[len(page)-1].ID
@@ -51,7 +57,7 @@ func (w worker) moveWallet(ctx context.Context, r run, of wallet) (moved int64, 
 		began := time.Now()
 		n, next, err := w.moveBlock(ctx, r, of, after)
 		if err != nil {
-			return moved, fmt.Errorf("wallet %s: %w", of.ID.Format(ids.Wallet), err)
+			return moved, err
 		}
 		if moved += n; next == 0 {
 			return moved, nil

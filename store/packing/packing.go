@@ -38,6 +38,11 @@ type Packer struct {
 	// Between is called between the steps of a run, for tests that end it there; nil for
 	// none.
 	Between func(step string) error
+	// Continues is called with the end of what is packed when an earlier run with another end
+	// is continued; nil for none.
+	Continues func(before int64)
+	// Skipped is called for each wallet whose events stay, with the reason; nil for none.
+	Skipped func(wallet ids.ID, reason error)
 
 	conn *pgx.Conn
 }
@@ -58,15 +63,19 @@ func Open(ctx context.Context, address string, log *slog.Logger) (*Packer, error
 // Close ends the connection.
 func (p *Packer) Close() error { return p.conn.Close(context.Background()) }
 
+// Closed reports that the connection has ended: nothing more can be packed with it.
+func (p *Packer) Closed() bool { return p.conn.IsClosed() }
+
 // Result is what a call of Pack did.
 type Result struct {
-	Events int64 // moved into blocks by this call
-	Before int64 // events before this time are packed; 0 when there was nothing to do
+	Events  int64 // moved into blocks by this call
+	Before  int64 // events before this time are packed; 0 when there was nothing to do
+	Skipped int64 // wallets whose events stay, because of an error
 }
 
 // Pack moves the events of an application that were created before a time, and have ids of
-// an earlier time, into blocks. A run that was interrupted is finished first. Now is the
-// application's time, for the record.
+// an earlier time, into blocks. A run that was interrupted is finished first, and one that
+// skipped wallets tries them again. Now is the application's time, for the record.
 func (p *Packer) Pack(ctx context.Context, scope tenancy.Scope, before, now int64) (r Result, err error) {
 	if err := p.raiseFence(ctx); err != nil {
 		return r, err
@@ -77,17 +86,21 @@ func (p *Packer) Pack(ctx context.Context, scope tenancy.Scope, before, now int6
 	}
 	defer release()
 	w := worker{p, pg.App{Scope: scope, By: audit.Actor{Name: "purser pack", At: now}}}
-	for {
-		run, err := w.begin(ctx, before, now)
+	for last := int64(0); ; {
+		run, err := w.begin(ctx, before, now, last)
 		if err != nil || run == nil {
 			return r, err
 		}
-		moved, err := w.finish(ctx, *run)
+		if run.Before != before && p.Continues != nil {
+			p.Continues(run.Before)
+		}
+		moved, skipped, err := w.finish(ctx, *run)
 		r.Events += moved
+		r.Skipped = skipped // a later run has tried those of an earlier one again
 		if err != nil {
 			return r, err
 		}
-		r.Before = run.Before
+		r.Before, last = run.Before, run.Number
 	}
 }
 
@@ -139,7 +152,20 @@ func (p *Packer) step(name string) error {
 	if p.Between == nil {
 		return nil
 	}
-	return p.Between(name)
+	if err := p.Between(name); err != nil {
+		return runError{err}
+	}
+	return nil
+}
+
+// runError is an error that ends a run. Others are about the wallet whose events were moved.
+type runError struct{ error }
+
+func (e runError) Unwrap() error { return e.error }
+
+// ends reports that a run can't go on with the next wallet.
+func (p *Packer) ends(ctx context.Context, err error) bool {
+	return errors.As(err, new(runError)) || ctx.Err() != nil || p.conn.IsClosed()
 }
 
 // pause waits, or returns why the caller stopped.
@@ -164,15 +190,16 @@ type run struct {
 	Scanned        ids.ID
 	Indexed, Done  bool
 	Events         int64
+	Skipped        int64
 }
 
 func (w worker) transact(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
 	return pg.OwnerTransaction(ctx, w.conn, w.app, work)
 }
 
-// begin returns the run to work on: the last one if it is not done, or a new one. It is nil
-// when events before the time are packed.
-func (w worker) begin(ctx context.Context, before, now int64) (found *run, err error) {
+// begin returns the run to work on: the last one if it is not done or has skipped wallets, or
+// a new one. It is nil when events before the time are packed, or have just been tried.
+func (w worker) begin(ctx context.Context, before, now, tried int64) (found *run, err error) {
 	err = w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		found = nil
 		// The application's row is locked first: two processes begin one run after the other.
@@ -189,8 +216,12 @@ func (w worker) begin(ctx context.Context, before, now int64) (found *run, err e
 				found = &last
 				return nil
 			}
-			if runs[0].Before >= before {
-				return nil
+			if last := runs[0]; last.Before >= before {
+				if last.Skipped == 0 || last.Number == tried {
+					return nil
+				}
+				found = &last
+				return tx.Exec(ctx, reopenRun, 1, last.Number)
 			}
 			next.Number = runs[0].Number + 1
 		}
@@ -216,27 +247,28 @@ func (w worker) begin(ctx context.Context, before, now int64) (found *run, err e
 
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
-// finish lists the ids of a run, moves its events, and returns how many.
-func (w worker) finish(ctx context.Context, r run) (moved int64, err error) {
+// finish lists the ids of a run, moves its events, and returns how many, and of how many
+// wallets they stay.
+func (w worker) finish(ctx context.Context, r run) (moved, skipped int64, err error) {
 	if err := w.step("announced"); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if err := w.awaitHorizon(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for !r.Indexed {
 		if err := w.index(ctx, &r); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if err := w.step("indexed"); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	moved, err = w.moveAll(ctx, r)
+	moved, skipped, err = w.moveAll(ctx, r)
 	if err != nil {
-		return moved, err
+		return moved, skipped, err
 	}
-	return moved, w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error { return tx.Exec(ctx, finishRun, 1, r.Number) })
+	return moved, skipped, w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error { return tx.Exec(ctx, finishRun, 1, r.Number, skipped) })
 }
 
 // awaitHorizon waits until every transaction has ended that may have been decided before the

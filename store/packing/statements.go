@@ -8,7 +8,7 @@ const packable = ` length(u.event_id) = 17 AND get_byte(u.event_id, 0) = 0 AND g
 
 var (
 	lastRun = pg.Declare("packing: last run", `
-		SELECT r.run, r.before, r.scanned, r.indexed, r.done, r.events
+		SELECT r.run, r.before, r.scanned, r.indexed, r.done, r.events, r.skipped
 		FROM packed_runs r WHERE r.app_id = $1 ORDER BY r.run DESC LIMIT 1`)
 
 	selectSettled = pg.Declare("packing: settled usage", `
@@ -92,5 +92,9 @@ var (
 		UPDATE packed_runs SET events = events + $3, last_tx = greatest(last_tx, $4::uuid) WHERE app_id = $1 AND run = $2`)
 
 	finishRun = pg.Declare("packing: finish run", `
-		UPDATE packed_runs SET done = true WHERE app_id = $1 AND run = $2`)
+		UPDATE packed_runs SET done = true, skipped = $3 WHERE app_id = $1 AND run = $2`)
+
+	// Its ids are listed: only wallets that were skipped are left.
+	reopenRun = pg.Declare("packing: reopen run", `
+		UPDATE packed_runs SET done = false WHERE app_id = $1 AND run = $2`)
 )

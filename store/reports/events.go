@@ -108,14 +108,9 @@ var (
 		FROM usage_events e`+eventFoundJoins+`
 		WHERE e.app_id = $1 AND e.tx_id = $2`)
 
-	// Each wallet has a block or two at the time of a transaction.
 	selectPackedTransaction = pg.Declare("select packed event by its transaction", `
 		SELECT`+eventFoundColumns+`
-		FROM (
-			SELECT`+pg.PackedColumns+`
-			FROM `+pg.PackedBlock+`
-			WHERE p.app_id = $1 AND p.first_tx <= $2 AND p.last_tx >= $2 AND array_position(p.tx_ids, $2) IS NOT NULL AND u.tx_id = $2
-		) e`+eventFoundJoins)
+		FROM (`+pg.PackedByTransaction+`) e`+eventFoundJoins)
 
 	// An unused feature is marked as such, so its events need no scan.
 	selectPriceNumbers = pg.Declare("select prices of a feature", `

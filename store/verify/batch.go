@@ -37,7 +37,7 @@ var (
 			SELECT wallet_id, seq FROM usage_events WHERE app_id = $1 AND tx_id >= $2
 			UNION ALL
 			SELECT p.wallet_id, u.seq FROM packed_events p CROSS JOIN LATERAL unnest(p.seqs, p.tx_ids) AS u (seq, tx_id)
-			WHERE p.app_id = $1 AND p.last_tx >= $2 AND u.tx_id >= $2
+			WHERE p.app_id = $1 AND p.last_tx >= $2 AND u.tx_id >= $2 AND`+pg.PackedSince+`
 		) made
 		GROUP BY wallet_id`)
 

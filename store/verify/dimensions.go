@@ -43,7 +43,7 @@ var (
 		SELECT u.entity_id, `+labelledColumns+`
 		FROM `+pg.PackedBlock+`
 		WHERE p.app_id = $1 AND p.entity_ids IS NOT NULL AND p.last_tx >= $2 AND p.first_tx < $3
-			AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND u.entity_id IS NOT NULL`)
+			AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND u.entity_id IS NOT NULL AND`+pg.PackedSince)
 
 	verifyPropertyEvents = pg.Declare("verify events with properties", `
 		SELECT l.properties, `+labelledColumns+`
@@ -54,7 +54,7 @@ var (
 		SELECT l.properties, `+labelledColumns+`
 		FROM `+pg.PackedBlock+`
 		CROSS JOIN LATERAL (SELECT o.properties::text AS properties FROM event_properties o WHERE o.app_id = $1 AND o.wallet_id = p.wallet_id AND o.seq = u.seq LIMIT 1) l
-		WHERE p.app_id = $1 AND p.last_tx >= $2 AND p.first_tx < $3 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5`)
+		WHERE p.app_id = $1 AND p.last_tx >= $2 AND p.first_tx < $3 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND`+pg.PackedSince)
 
 	verifyValues = pg.Declare("verify values of dimensions", `
 		SELECT day, name, value, org_id FROM usage_values WHERE app_id = $1 AND day >= $2 AND day < $3`)

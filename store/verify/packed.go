@@ -16,15 +16,17 @@ const rulePacked = "a packed event is in one place, and is found by its id"
 const packedPage = 20
 
 var (
-	verifyPackedBefore = pg.Declare("verify time of packed events", `
-		SELECT coalesce(max(r.before), 0) FROM packed_runs r WHERE r.app_id = $1`)
+	verifyPackedEnd = pg.Declare("verify end of packed events", `
+		SELECT coalesce(max(r.before), 0), coalesce((SELECT l.last_tx FROM packed_runs l WHERE l.app_id = $1 ORDER BY l.last_tx DESC LIMIT 1), $2::uuid)
+		FROM packed_runs r WHERE r.app_id = $1`)
 
 	// The entries of blocks are verified with all others. This is about what a duplicate is
-	// found by: its id is listed, and the first block that ends behind it has it.
+	// found by: its id is listed, and the first block that ends behind it has it; and about the
+	// runs' last transaction, behind which reads of new entries expect no block.
 	verifyPacked = pg.Declare("verify packed events", `
 		SELECT p.wallet_id, p.last_seq, p.events,
 			(SELECT count(*) FROM unnest(p.event_ids, p.seqs, p.tx_ids) AS t (id, seq, tx_id)
-			WHERE t.id < $5 AND t.seq >= p.first_seq AND t.seq <= p.last_seq AND t.seq > b.last_seq AND t.tx_id >= p.first_tx AND t.tx_id <= p.last_tx
+			WHERE t.id < $5 AND t.seq >= p.first_seq AND t.seq <= p.last_seq AND t.seq > b.last_seq AND t.tx_id >= p.first_tx AND t.tx_id <= p.last_tx AND t.tx_id <= $6
 			  AND EXISTS (SELECT 1 FROM (`+pg.PackedPlaces+`) f WHERE f.wallet_id = p.wallet_id AND f.seq = t.seq)
 			  AND (SELECT e.seq FROM usage_events e WHERE e.app_id = $1 AND e.event_id = '\x00'::bytea || uuid_send(t.id) LIMIT 1) IS NULL)
 		FROM packed_events p CROSS JOIN LATERAL (
@@ -39,16 +41,22 @@ type packedBlock struct {
 	LastSeq, Events, Fit int64
 }
 
+// packedEnd is behind all packed events.
+type packedEnd struct {
+	Before int64
+	LastTx ids.ID
+}
+
 // checkPacked finds packed events that a duplicate would not meet: it would be charged.
 func (p *verifyPass) checkPacked(ctx context.Context) error {
 	for last, more := (packedBlock{}), true; more; {
 		var blocks []packedBlock
 		err := p.read(ctx, func(ctx context.Context, tx appTx) error {
-			before, err := pg.Find(ctx, tx, verifyPackedBefore, pgx.RowTo[int64], pg.ErrNoAppState)
+			end, err := pg.Find(ctx, tx, verifyPackedEnd, pgx.RowToStructByPos[packedEnd], pg.ErrNoAppState, ids.ID{})
 			if err != nil {
 				return err
 			}
-			blocks, err = pg.Collect(ctx, tx, verifyPacked, pgx.RowToStructByPos[packedBlock], last.Wallet, last.LastSeq, packedPage, pg.IDAt(before))
+			blocks, err = pg.Collect(ctx, tx, verifyPacked, pgx.RowToStructByPos[packedBlock], last.Wallet, last.LastSeq, packedPage, pg.IDAt(end.Before), end.LastTx)
 			return err
 		})
 		if finished, err := p.finished(ctx, rulePacked, err); err != nil || !finished {

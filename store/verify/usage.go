@@ -61,7 +61,7 @@ var (
 		UNION ALL
 		SELECT p.wallet_id, u.key_id, u.price_number, u.created_at, u.quantity, u.allowance_limit, u.allowance_used, u.amount_nanocredits, u.deduplicated_from
 		FROM `+pg.PackedBlock+`
-		WHERE p.app_id = $1 AND p.last_tx >= $2 AND p.first_tx < $3 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5`)
+		WHERE p.app_id = $1 AND p.last_tx >= $2 AND p.first_tx < $3 AND u.tx_id >= $2 AND u.tx_id < $3 AND u.created_at >= $4 AND u.created_at < $5 AND`+pg.PackedSince)
 
 	verifyUsageDays = pg.Declare("verify usage by day", `
 		SELECT 'the day ' || coalesce(d.day, h.day) || ' has ' || coalesce(d.events, 0) || ' events and ' || coalesce(d.charged, 0)

@@ -20,6 +20,9 @@ const (
 	// A statement adds WHERE p.app_id = $1 and which blocks it needs.
 	PackedBlock = `packed_events p` + eventsOfBlock
 
+	blockColumns = ` org_id, wallet_id, seqs, tx_ids, event_ids, key_ids, price_numbers, quantities, created_ats, amounts, balances_after, occurred_ats, period_starts, period_ends,
+				deduplicated_froms, entity_ids, debts, quoteds, basis_points, allowance_limits, allowance_useds, allowance_starts, allowance_ends, allowance_overages`
+
 	eventsOfBlock = ` CROSS JOIN LATERAL unnest(p.seqs, p.tx_ids, p.event_ids, p.key_ids, p.price_numbers, p.quantities, p.created_ats,
 			p.amounts, p.balances_after, p.occurred_ats, p.period_starts, p.period_ends, p.deduplicated_froms, p.entity_ids, p.debts, p.quoteds, p.basis_points,
 			p.allowance_limits, p.allowance_useds, p.allowance_starts, p.allowance_ends, p.allowance_overages)
@@ -66,12 +69,24 @@ const (
 	PackedByID = `
 		SELECT` + PackedColumns + `
 		FROM (` + PackedPlaces + `) f CROSS JOIN LATERAL (
-			SELECT org_id, wallet_id, seqs, tx_ids, event_ids, key_ids, price_numbers, quantities, created_ats, amounts, balances_after, occurred_ats, period_starts, period_ends,
-				deduplicated_froms, entity_ids, debts, quoteds, basis_points, allowance_limits, allowance_useds, allowance_starts, allowance_ends, allowance_overages
+			SELECT` + blockColumns + `
 			FROM packed_events WHERE app_id = $1 AND wallet_id = f.wallet_id AND last_seq >= f.seq
 			ORDER BY last_seq LIMIT 1) p` + eventsOfBlock + `
 		WHERE u.seq = f.seq AND u.packed_id = t.id
 		LIMIT 1`
+
+	// PackedByTransaction is the packed event of the transaction $2. The order has the blocks
+	// of its time read by their index: one or two of each wallet, until the event is found.
+	PackedByTransaction = `
+		SELECT` + PackedColumns + `
+		FROM (
+			SELECT` + blockColumns + `
+			FROM packed_events WHERE app_id = $1 AND last_tx >= $2 AND first_tx <= $2 AND array_position(tx_ids, $2) IS NOT NULL
+			ORDER BY last_tx LIMIT 1) p` + eventsOfBlock + `
+		WHERE u.tx_id = $2`
+
+	// PackedSince is false when all packed transactions are before $2: no block is read then.
+	PackedSince = ` $2 <= (SELECT r.last_tx FROM packed_runs r WHERE r.app_id = $1 ORDER BY r.last_tx DESC LIMIT 1)`
 )
 
 // PackableID is the UUIDv7 of an event id as it is stored; ok is false for any other id. Only

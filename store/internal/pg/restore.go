@@ -193,6 +193,8 @@ func connectAndExamine(ctx context.Context, address string, log *slog.Logger) (*
 	if err := checkEncryption(&config.Config, log); err != nil {
 		return nil, situation{}, err
 	}
+	// Migrations may change events, packed or not.
+	config.RuntimeParams[PackedSetting] = "on"
 	conn, err := connectAtStart(ctx, config)
 	if err != nil {
 		return nil, situation{}, err
