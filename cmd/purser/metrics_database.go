@@ -22,7 +22,7 @@ const (
 )
 
 // registerDatabase adds the connection pools of this node, and what the database has for
-// all nodes: job queues and the age of verifications. The latter are absent while the
+// all nodes: job queues, the age of verifications and packed events. The latter are absent while the
 // database is down.
 func (m *metrics) registerDatabase(db *store.Store, u *store.Engine, intervals map[verify.Kind]time.Duration) {
 	m.registry.MustRegister(poolCollector{db, u}, &databaseCollector{db: db, intervals: intervals, now: time.Now})
@@ -88,6 +88,10 @@ var (
 	mailsWaiting   = describe("purser_mails_waiting", "Mails in the outbox; the same on every node.")
 	mailsAge       = describe("purser_mails_oldest_seconds", "How long the oldest mail of the outbox has been waiting; 0 for none.")
 	verifyInterval = describe("purser_verify_interval_seconds", "How often each kind of verification runs.", "kind")
+	packedEvents   = describe("purser_packed_events", "Usage events in blocks, of all applications; the same on every node.")
+	packedBytes    = describe("purser_packed_bytes", "Size of packed usage events with their indexes; the same on every node.")
+	packSkipped    = describe("purser_pack_skipped_wallets", "Wallets that the last run of 'purser pack' skipped, of all applications.")
+	packFinished   = describe("purser_pack_finished_timestamp_seconds", "When the last run of 'purser pack' finished, as Unix time; 0 for none.")
 )
 
 // databaseCollector reads what all nodes share.
@@ -101,11 +105,12 @@ type databaseCollector struct {
 	queues []queue.JobQueue
 	ages   []verify.VerificationAge
 	mails  people.MailQueue
+	packed verify.Packing
 }
 
 // Describe implements prometheus.Collector.
 func (c *databaseCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsFailing, jobsSince, jobsOverdue, mailsWaiting, mailsAge, verifyAge, verifyInterval} {
+	for _, d := range []*prometheus.Desc{jobsFailing, jobsSince, jobsOverdue, mailsWaiting, mailsAge, verifyAge, verifyInterval, packedEvents, packedBytes, packSkipped, packFinished} {
 		to <- d
 	}
 }
@@ -130,7 +135,11 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 		if err != nil {
 			return
 		}
-		c.queues, c.ages, c.mails = queues, ages, mails
+		packed, err := c.db.Installation().Packing(ctx)
+		if err != nil {
+			return
+		}
+		c.queues, c.ages, c.mails, c.packed = queues, ages, mails, packed
 	}
 	clock := c.db.Clock().Now()
 	for _, q := range c.queues {
@@ -149,6 +158,10 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 			age = max(0, clock-c.mails.Since)
 		}
 		gauge(to, mailsAge, float64(age)/1000)
+		gauge(to, packedEvents, float64(c.packed.Events))
+		gauge(to, packedBytes, float64(c.packed.Bytes))
+		gauge(to, packSkipped, float64(c.packed.Skipped))
+		gauge(to, packFinished, float64(c.packed.FinishedAt)/1000)
 	}
 	kinds := make([]verify.Kind, 0, len(c.ages))
 	for _, age := range c.ages {

@@ -69,6 +69,10 @@ func TestPackCommand(t *testing.T) {
 		}
 	}
 	n.verify(t)
+	if packed, err := n.node.store.Installation().Packing(t.Context()); err != nil || packed.Events != 12 || packed.Skipped != 0 || packed.Bytes == 0 ||
+		time.Since(time.UnixMilli(packed.FinishedAt)).Abs() > time.Hour {
+		t.Errorf("metrics have %+v, %v", packed, err)
+	}
 	// As if the run had been interrupted.
 	storetest.Exec(t, n.node.url, `UPDATE packed_runs SET done = false`)
 	month := monthly.MonthOf(time.Now().UnixMilli())

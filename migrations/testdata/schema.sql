@@ -720,6 +720,14 @@ ALTER TABLE packed_runs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE packed_runs FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON packed_runs FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
 GRANT SELECT ON packed_runs TO purser_app;
+CREATE TABLE packing_results (
+  application_id uuid NOT NULL,
+  events bigint NOT NULL,
+  skipped bigint NOT NULL,
+  finished_at bigint NOT NULL
+);
+ALTER TABLE packing_results ADD CONSTRAINT packing_results_pkey PRIMARY KEY (application_id);
+GRANT SELECT ON packing_results TO purser_app;
 CREATE TABLE password_resets (
   id uuid NOT NULL,
   user_id uuid NOT NULL,

@@ -268,7 +268,17 @@ func (w worker) finish(ctx context.Context, r run) (moved, skipped int64, err er
 	if err != nil {
 		return moved, skipped, err
 	}
-	return moved, skipped, w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error { return tx.Exec(ctx, finishRun, 1, r.Number, skipped) })
+	return moved, skipped, w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		if err := tx.Exec(ctx, finishRun, 1, r.Number, skipped); err != nil {
+			return err
+		}
+		events, err := pg.Find(ctx, tx, sumMoved, pgx.RowTo[int64], pg.ErrNoAppState)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Conn.Exec(ctx, recordResult, w.app.Scope.AppID, events, skipped)
+		return err
+	})
 }
 
 // awaitHorizon waits until every transaction has ended that may have been decided before the

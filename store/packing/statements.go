@@ -6,6 +6,11 @@ import "purser/store/internal/pg"
 // compared by their range.
 const packable = ` length(u.event_id) = 17 AND get_byte(u.event_id, 0) = 0 AND get_byte(u.event_id, 7) >> 4 = 7 AND get_byte(u.event_id, 9) >> 6 = 2`
 
+// recordResult is for metrics. The table is not one of applications: its times are real.
+const recordResult = `
+	INSERT INTO packing_results (application_id, events, skipped, finished_at) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+	ON CONFLICT (application_id) DO UPDATE SET events = excluded.events, skipped = excluded.skipped, finished_at = excluded.finished_at`
+
 var (
 	lastRun = pg.Declare("packing: last run", `
 		SELECT r.run, r.before, r.scanned, r.indexed, r.done, r.events, r.skipped
@@ -93,6 +98,9 @@ var (
 
 	finishRun = pg.Declare("packing: finish run", `
 		UPDATE packed_runs SET done = true, skipped = $3 WHERE app_id = $1 AND run = $2`)
+
+	sumMoved = pg.Declare("packing: sum of moved events", `
+		SELECT coalesce(sum(r.events), 0)::bigint FROM packed_runs r WHERE r.app_id = $1`)
 
 	// Its ids are listed: only wallets that were skipped are left.
 	reopenRun = pg.Declare("packing: reopen run", `

@@ -75,3 +75,24 @@ func (p *verifyPass) checkPacked(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Packing is what packing has done in all applications.
+type Packing struct {
+	Events     int64 // in blocks
+	Bytes      int64 // of the blocks and the lists of their ids
+	Skipped    int64 // wallets, in the last run of each application
+	FinishedAt int64 // of the last run, by the real clock; 0 for none
+}
+
+// Packing reads what finished runs have done. It says nothing about single applications.
+func (i Installation) Packing(ctx context.Context) (Packing, error) {
+	rows, err := i.db.Pool.Query(ctx, `
+		SELECT coalesce(sum(events), 0)::bigint, pg_total_relation_size('packed_events') + pg_total_relation_size('packed_ids'),
+			coalesce(sum(skipped), 0)::bigint, coalesce(max(finished_at), 0)
+		FROM packing_results`)
+	if err != nil {
+		return Packing{}, fmt.Errorf("store: packing: %w", err)
+	}
+	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Packing])
+	return p, wrapped("store: packing: %w", err)
+}
