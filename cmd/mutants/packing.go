@@ -29,7 +29,7 @@ var packingMutants = []mutant{
 	},
 	{
 		name:    "a packed transaction is looked for in all blocks",
-		changes: []change{once("store/internal/pg/packed.go", "ORDER BY last_tx LIMIT 1) p`", "ORDER BY wallet_id LIMIT 1) p`")},
+		changes: []change{once("store/internal/pg/packed.go", " AND last_tx >= $2 AND first_tx <= $2 AND array_position", " AND array_position")},
 		pkg:     "./store", tests: "TestPackedReadsAreBounded",
 	},
 	{
