@@ -181,13 +181,22 @@ clients: node ## Generate clients from the OpenAPI document with three generator
 	cd $(CLIENTS)/typescript && npm ci --no-audit --no-fund && npm run --silent generate && npm run --silent check
 	@echo "clients: oapi-codegen, openapi-typescript and hey-api compile"
 
-# Ordinary tests that are about one Postgres: its catalog, plans, locks and dumps, or rows
-# written past the store by statements over all applications. TestCitus has its own of some.
-ON_ONE_POSTGRES := TestExpectedGrantsAreThoseOfAMigratedDatabase TestPlansOfTheHotPathUseTheWholeKey TestARestoredDumpServesBehindItsWalls TestPagesOfTheDeskReadLittle \
-	TestRowLevelSecurity TestSealsOfRenamedWallets TestASaleAndAnotherAccount TestUseKey TestTwoNodesWriteIdsInOneOrder \
-	TestVerifyNewReadsInProportionToWhatIsNew TestVerifySinceReadsInProportionToWhatIsNew TestVerifyPairsPaymentsWithTheJournal \
-	TestVerifyComparesTermsByTheirMeaning TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce TestVerifyAcceptsAPrunedFeed \
-	TestVerifyFindsEveryCorruption TestStrayApplicationsAreFoundInEveryTable
+# Ordinary tests that are about one Postgres. TestCitus has its own of some.
+# - What stands in its catalog, plans and dumps.
+ON_ONE_POSTGRES := TestExpectedGrantsAreThoseOfAMigratedDatabase TestPlansOfTheHotPathUseTheWholeKey TestPlansOfTheSandboxUseItsIndexes \
+	TestARestoredDumpServesBehindItsWalls TestPagesOfTheDeskReadLittle TestUsageReadsAreBounded TestRowLevelSecurity \
+	TestTheSchemaIsAsRecorded TestTheSchemaCheckFinds
+# - Rows written past the store by statements over all applications.
+ON_ONE_POSTGRES += TestSealsOfRenamedWallets TestVerifyNewReadsInProportionToWhatIsNew TestVerifySinceReadsInProportionToWhatIsNew \
+	TestVerifyPairsPaymentsWithTheJournal TestVerifyComparesTermsByTheirMeaning TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce \
+	TestVerifyAcceptsAPrunedFeed TestVerifyFindsEveryCorruption TestStrayApplicationsAreFoundInEveryTable TestLargestValuesAreThoseOfTheRows
+# - Packed events, which Citus does not have.
+ON_ONE_POSTGRES += TestPackedEventsAnswerAsBefore TestPackingEndsAnywhere TestNoEventIsChargedTwiceWhileItIsPacked TestPackedEventsAreVerified \
+	TestPackingRefuses TestPackingWaitsForOlderTransactions
+# - Two lanes of batches for one application, which has one on its worker; transaction
+#   numbers of two applications, which lie on two workers.
+ON_ONE_POSTGRES += TestBulkLanesRunAtTheSameTime TestBulkLanesTakeTurnsBesideSingleEvents TestARepeatedIDBelongsToTheFirstItemAcrossLanes \
+	TestABatchOverTwoLanesIsQueuedWholeOrNotAtAll TestOverloadIsRefusedBeforeAnythingIsDone
 
 .PHONY: citus
 citus: postgres ## Run the tests of distributed tables, and the ordinary ones of store, API and payments, on the Citus cluster that CITUS_DSN names

@@ -45,8 +45,9 @@ func (u *Engine) Splits() int64 { return u.splits.Load() }
 func (u *Engine) Conflicts() int64 { return u.conflicts.Load() }
 
 // OneLane leaves one lane for single events and checks, before any is sent: then all
-// that wait are in one queue.
+// that wait are in one queue, on Citus those of all workers.
 func (u *Engine) OneLane() *Engine {
+	u.places, _ = new(pg.DB).Places(context.Background(), u.log) // those of plain Postgres: there is nothing to fail
 	for _, l := range u.singles[1:] {
 		l.tracks.Close()
 		l.checks.Close()

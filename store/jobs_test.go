@@ -487,7 +487,7 @@ func TestALeaseThatCannotBeLockedIsNotHeld(t *testing.T) {
 	}{
 		"when the lock is not released in time": {time.Millisecond, func(*testing.T, func() int32) {}},
 		"when the statement is canceled": {time.Hour, func(t *testing.T, blocked func() int32) {
-			exec(t, connect(t, storetest.URL(t)), `SELECT pg_cancel_backend($1)`, blocked())
+			exec(t, connect(t, storetest.URL(t)), `SELECT pg_cancel_backend($1::int)`, blocked())
 		}},
 	} {
 		t.Run(claim, func(t *testing.T) {

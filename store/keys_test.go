@@ -112,7 +112,6 @@ func TestUseKey(t *testing.T) {
 		key, _ := app.newKey(t, keys.Ingestion)
 		tx, err := connect(t, storetest.URL(t)).Begin(t.Context())
 		noError(t, err)
-		watcher := connect(t, storetest.URL(t))
 		exec(t, tx, `SELECT id FROM api_keys WHERE app_id = $1 AND id = $2 FOR UPDATE`, app.application.ID, key.ID)
 		// Both have seen a key that was never used, and write in this order.
 		ended := make(chan error, 2)
@@ -121,10 +120,7 @@ func TestUseKey(t *testing.T) {
 				_, err := app.UseKey(t.Context(), key.ID, now)
 				ended <- err
 			}()
-			soon(t, "the use waits for the key", func() bool {
-				return len(texts(t, watcher, `SELECT pid::text FROM pg_stat_activity
-					WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%SET last_used_at%'`)) > waiting
-			})
+			soon(t, "the use waits for the key", func() bool { return lockWaits(t, storetest.URL(t), "%SET last_used_at%") > waiting })
 		}
 		noError(t, tx.Rollback(t.Context()))
 		noError(t, errors.Join(<-ended, <-ended))

@@ -134,7 +134,7 @@ func TestConnections(t *testing.T) {
 func TestASaleAndAnotherAccount(t *testing.T) {
 	t.Parallel()
 	url := storetest.FreshURL(t) // alone, so that whoever waits for a lock is the other account
-	s, watch := newStorefront(t, openStore(t, url)), connect(t, url)
+	s := newStorefront(t, openStore(t, url))
 	replace := func() error {
 		_, err := s.Accounts().PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_2"}, moment)
 		return err
@@ -159,7 +159,7 @@ func TestASaleAndAnotherAccount(t *testing.T) {
 		noError(t, sell(func() {
 			go func() { replaced <- replace() }()
 			soon(t, "the other account waits", func() bool {
-				return len(replaced) == 1 || len(texts(t, watch, "SELECT 'waits' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) == 1
+				return len(replaced) == 1 || lockWaits(t, url, "%") == 1
 			})
 		}))
 		wantFault(t, <-replaced, fault.ProviderInUse)

@@ -56,7 +56,7 @@ func TestUsageByDayIsThatOfItsHours(t *testing.T) {
 	exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1`, 96*rollup.Hour)
 	for corrupt, repair := range map[string]string{
 		`UPDATE usage_total_days SET quantity = quantity + 1`: `UPDATE usage_total_days SET quantity = quantity - 1`,
-		`UPDATE usage_total_days SET org_id = app_id`:         `UPDATE usage_total_days SET org_id = (SELECT org_id FROM app_state)`,
+		`UPDATE usage_total_days SET org_id = app_id`:         `UPDATE usage_total_days r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`,
 		`UPDATE usage_total_days SET day = day - 86400000`:    `UPDATE usage_total_days SET day = day + 86400000`,
 	} {
 		exec(t, b.conn, corrupt)

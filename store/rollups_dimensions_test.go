@@ -140,7 +140,7 @@ func TestUsageByPropertyAndEntity(t *testing.T) {
 		if found := b.broken(t, verify.Options{New: true}); len(found) == 0 {
 			t.Error("the wrong organization is not found")
 		}
-		exec(t, b.conn, `UPDATE usage_values SET org_id = (SELECT org_id FROM app_state)`)
+		exec(t, b.conn, `UPDATE usage_values r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`)
 		b.verify(t, verify.Options{})
 	})
 

@@ -61,7 +61,7 @@ func TestUsageAtScale(t *testing.T) {
 		INSERT INTO usage_dimensions (app_id, name, day, feature_id, credit_id, value, org_id, events, deduplicated, quantity, included, charged_nanocredits)
 		SELECT s.app_id, 'property:' || x.name, $1::bigint + d * 86400000::bigint, f.id, f.credit_id, 'value ' || n, s.org_id, 1, 0, 1, 0, n
 		FROM app_state s, features f, (VALUES ('model', 20), ('session', 1000)) x (name, number), generate_series(0, 29) d, generate_series(1, x.number) n
-		WHERE f.key IN ('plain', 'limited')`, end-30*24*rollup.Hour)
+		WHERE f.app_id = s.app_id AND f.key IN ('plain', 'limited')`, end-30*24*rollup.Hour)
 	exec(t, b.conn, `VACUUM ANALYZE`)
 
 	utc, err := rollup.NewBuckets(end-30*24*rollup.Hour, end, rollup.ByDay, time.UTC)

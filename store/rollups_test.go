@@ -108,7 +108,7 @@ func TestUsageAddsUpToTheEvents(t *testing.T) {
 		}
 	})
 	t.Run("one feature", func(t *testing.T) {
-		want := texts(t, b.conn, eventSums+` WHERE price_number IN (SELECT p.number FROM prices p JOIN features f ON f.id = p.feature_id WHERE f.key = 'limited')`)[0]
+		want := texts(t, b.conn, eventSums+` WHERE price_number IN (SELECT p.number FROM prices p JOIN features f ON f.app_id = p.app_id AND f.id = p.feature_id WHERE f.key = 'limited')`)[0]
 		if got := sumsLine(b.total(t, rollups.Query{Buckets: thisYear(t, rollup.ByDay), FeatureKey: "limited"})); got != want {
 			t.Errorf("%s, expected %s", got, want)
 		}
@@ -217,7 +217,7 @@ func TestVerifyFindsWrongSums(t *testing.T) {
 		"events without sums": {
 			`CREATE TABLE kept AS SELECT * FROM usage_hours; DELETE FROM usage_hours`, `INSERT INTO usage_hours SELECT * FROM kept; DROP TABLE kept`, "usage by hour"},
 		"the wrong organization": {
-			`UPDATE usage_totals SET org_id = app_id`, `UPDATE usage_totals SET org_id = (SELECT org_id FROM app_state)`, "every row names the organization"},
+			`UPDATE usage_totals SET org_id = app_id`, `UPDATE usage_totals r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`, "every row names the organization"},
 	} {
 		for statement := range strings.SplitSeq(c.corrupt, ";") {
 			exec(t, b.conn, statement)
@@ -356,7 +356,7 @@ func TestRevenueOfFinalDays(t *testing.T) {
 	exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1`, today.Start-3*day)
 	for _, corrupt := range [][2]string{
 		{`UPDATE revenue_days SET amount_cents = amount_cents + 1`, `UPDATE revenue_days SET amount_cents = amount_cents - 1`},
-		{`UPDATE revenue_days SET org_id = app_id`, `UPDATE revenue_days SET org_id = (SELECT org_id FROM app_state)`},
+		{`UPDATE revenue_days SET org_id = app_id`, `UPDATE revenue_days r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`},
 		{`UPDATE provider_payments SET amount_cents = amount_cents + 1 WHERE NOT free`, `UPDATE provider_payments SET amount_cents = amount_cents - 1 WHERE NOT free`},
 	} {
 		exec(t, b.conn, corrupt[0])

@@ -19,13 +19,13 @@ const largestOf = `
 	WITH kept AS (
 		SELECT s.value FROM (
 			SELECT t.value, row_number() OVER (ORDER BY sum(t.events) DESC, t.value) AS by_events, row_number() OVER (ORDER BY sum(t.charged_nanocredits) DESC, t.value) AS by_charge
-			FROM usage_dimensions t LEFT JOIN features f ON f.id = t.feature_id
+			FROM usage_dimensions t LEFT JOIN features f ON f.app_id = t.app_id AND f.id = t.feature_id
 			WHERE t.name = $1 AND t.day >= $2 AND t.day < $3 AND ($5 = '' OR f.key = $5) GROUP BY t.value
 		) s WHERE s.by_events <= $6 OR s.by_charge <= $6
 	)
 	SELECT format('%s %s %s/%s/%s/%s/%s', ($4::bigint[])[width_bucket(t.day, $4::bigint[])], coalesce(k.value, '~other'), sum(t.events), sum(t.deduplicated), sum(t.quantity),
 		sum(t.included), sum(t.charged_nanocredits))
-	FROM usage_dimensions t LEFT JOIN features f ON f.id = t.feature_id LEFT JOIN kept k ON k.value = t.value
+	FROM usage_dimensions t LEFT JOIN features f ON f.app_id = t.app_id AND f.id = t.feature_id LEFT JOIN kept k ON k.value = t.value
 	WHERE t.name = $1 AND t.day >= $2 AND t.day < $3 AND ($5 = '' OR f.key = $5)
 	GROUP BY width_bucket(t.day, $4::bigint[]), coalesce(k.value, '~other'), t.credit_id`
 
@@ -37,8 +37,8 @@ func fillValues(t *testing.T, b *books, name string, today int64, days int) {
 		INSERT INTO usage_dimensions (app_id, name, day, feature_id, credit_id, value, org_id, events, deduplicated, quantity, included, charged_nanocredits)
 		SELECT s.app_id, $1, $2::bigint - d * 86400000::bigint, f.id, f.credit_id, 'value ' || v, s.org_id, r.n % 50, r.n % 3, r.n * 7, r.n * 3, (r.n % 41) * 1e18 + (r.n % 5)
 		FROM app_state s, features f, generate_series(1, $3::int) d, generate_series(1, 40) v
-		CROSS JOIN LATERAL (SELECT ('x' || substr(md5(f.key || '/' || d || '/' || v), 1, 7))::bit(28)::int AS n) r
-		WHERE f.key IN ('plain', 'quoted') AND r.n % 4 > 0`, name, today, days)
+		CROSS JOIN LATERAL int4(('x' || substr(md5(f.key || '/' || d || '/' || v), 1, 7))::bit(28)) AS r (n)
+		WHERE f.app_id = s.app_id AND f.key IN ('plain', 'quoted') AND r.n % 4 > 0`, name, today, days)
 	exec(t, b.conn, `
 		INSERT INTO usage_values (app_id, day, name, value, org_id)
 		SELECT DISTINCT app_id, day, name, value, org_id FROM usage_dimensions WHERE name = $1`, name)
@@ -107,7 +107,7 @@ func TestLargestValuesAreThoseOfTheRows(t *testing.T) {
 		for change, repair := range map[string]string{
 			`UPDATE usage_value_days SET quantity = quantity + 1 WHERE day = $1`:                          `UPDATE usage_value_days SET quantity = quantity - 1 WHERE day = $1`,
 			`UPDATE usage_value_days SET packed = packed || '\x00' WHERE day = $1`:                        `UPDATE usage_value_days SET packed = substring(packed FOR length(packed) - 1) WHERE day = $1`,
-			`UPDATE usage_value_days SET org_id = app_id WHERE day = $1`:                                  `UPDATE usage_value_days SET org_id = (SELECT org_id FROM app_state) WHERE day = $1`,
+			`UPDATE usage_value_days SET org_id = app_id WHERE day = $1`:                                  `UPDATE usage_value_days r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id AND day = $1`,
 			`UPDATE usage_value_days SET name = 'property:mode' WHERE day = $1`:                           `UPDATE usage_value_days SET name = 'property:model' WHERE day = $1`,
 			`UPDATE usage_value_days SET credit_id = app_id WHERE day = $1`:                               `UPDATE usage_value_days SET credit_id = (SELECT id FROM credits) WHERE day = $1`,
 			`UPDATE usage_dimensions SET events = events + 1 WHERE day = $1 AND value = 'value 3'`:        `UPDATE usage_dimensions SET events = events - 1 WHERE day = $1 AND value = 'value 3'`,

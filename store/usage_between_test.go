@@ -135,15 +135,12 @@ func TestFeatureChangesDuringItsFirstUse(t *testing.T) {
 	url := storetest.FreshURL(t) // alone, so that whoever waits for a lock is the batch
 	s := newShop(t, url, 1)
 	s.credit(t, "ann", 1000)
-	conn, watch := connect(t, url), connect(t, url)
-	tx, err := conn.Begin(t.Context())
+	tx, err := connect(t, url).Begin(t.Context())
 	noError(t, err)
 	change(t, tx, s)
 	done := make(chan outcome)
 	go func() { done <- trackOutcome(s.nodes[0], s.message("ann", "first use")) }()
-	soon(t, "the batch at the feature's lock", func() bool {
-		return len(texts(t, watch, "SELECT 'waits' FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) == 1
-	})
+	soon(t, "the batch at the feature's lock", func() bool { return lockWaits(t, url, "%") == 1 })
 	noError(t, tx.Commit(t.Context()))
 	if o := <-done; o.String() != "accepted" || o.d.Event.Charge.Amount != 11 {
 		t.Errorf("the use is %s for %s: %v", o, o.d.Event.Charge.Amount, o.err)

@@ -152,7 +152,7 @@ func TestInvariantsSeeWhatIsSpoilt(t *testing.T) {
 		`UPDATE usage_events SET balance_after = balance_after + 1 WHERE app_id = $1 AND event_id = 'event 1'`,
 		`UPDATE counters SET used = used + 1 WHERE app_id = $1`,
 		`DELETE FROM billed_periods WHERE app_id = $1`,
-		`UPDATE usage_events SET deduplicated_from = gen_random_uuid() WHERE app_id = $1 AND event_id = 'event 3'`,
+		`UPDATE usage_events SET deduplicated_from = app_id WHERE app_id = $1 AND event_id = 'event 3'`,
 		`UPDATE wallets SET charged = false WHERE app_id = $1`,
 		`UPDATE reversals SET amount_nanocredits = amount_nanocredits + 1 WHERE app_id = $1`,
 		`UPDATE transfers SET amount_nanocredits = amount_nanocredits + 1 WHERE app_id = $1`,

@@ -140,8 +140,7 @@ func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
 		s.credit(t, numbered("wallet", n), 1000)
 		s.warm(t, s.nodes[n], numbered("wallet", n), true)
 	}
-	conn, watch := connect(t, url), connect(t, url)
-	tx, err := conn.Begin(t.Context())
+	tx, err := connect(t, url).Begin(t.Context())
 	noError(t, err)
 	exec(t, tx, `INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at,
 			amount_nanocredits, balance_after, event_id)
@@ -158,10 +157,7 @@ func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
 			outcomes[n] = s.inOneBatch(t, url, s.nodes[n], numbered("gate", n), requests, nil)
 		})
 	}
-	soon(t, "two nodes in the middle", func() bool {
-		return len(texts(t, watch, `SELECT 'waits' FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%INTO usage_events%'`)) == nodes
-	})
+	soon(t, "two nodes in the middle", func() bool { return lockWaits(t, url, "%INTO %usage_events%") == nodes })
 	noError(t, tx.Rollback(t.Context()))
 	done.Wait()
 	if got := tally(slices.Concat(outcomes...)); got["accepted"] != 3 || got["duplicate"] != 3 {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // node is what one server process has of the store: its pool and its engine.
@@ -213,14 +215,32 @@ func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 	tb.Helper()
 	conn := connect(tb, url)
 	defer conn.Close(context.Background())
-	// Whoever waits for a row holds the lock on its place and waits for the holder.
-	noError(tb, conn.QueryRow(tb.Context(), `
+	// Whoever waits for a row holds the lock on its place and waits for the holder. On Citus
+	// the place is one in a shard.
+	waiters := fmt.Sprintf(`
 		SELECT EXISTS (
-			SELECT FROM pg_locks l JOIN wallets w ON w.app_id = $1 AND w.identity = $2
-				AND l.relation = 'wallets'::regclass AND l.locktype = 'tuple' AND (l.page, l.tuple) = ((w.ctid::text::point)[0], (w.ctid::text::point)[1])
-			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`,
-		s.application.ID, identity).Scan(&waits))
+			SELECT FROM pg_locks l JOIN %%1$s w ON w.app_id = '%s' AND w.identity = '%s'
+				AND l.relation = '%%1$s'::regclass AND l.locktype = 'tuple' AND (l.page, l.tuple) = ((w.ctid::text::point)[0], (w.ctid::text::point)[1])
+			WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))`, s.application.ID, identity)
+	if storetest.Distributed(tb) {
+		noError(tb, conn.QueryRow(tb.Context(), `SELECT bool_or(result::boolean) FROM run_command_on_shards('wallets', $1)`, waiters).Scan(&waits))
+		return waits
+	}
+	noError(tb, conn.QueryRow(tb.Context(), strings.ReplaceAll(waiters, "%1$s", "wallets")).Scan(&waits))
 	return waits
+}
+
+// lockWaits counts the sessions that wait for a lock in a statement like the pattern, on
+// every node that has the database.
+func lockWaits(tb testing.TB, url, pattern string) (count int) {
+	tb.Helper()
+	for _, node := range storetest.Nodes(tb, url) {
+		conn := connect(tb, node)
+		count += len(texts(tb, conn, `SELECT pid::text FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, pattern))
+		noError(tb, conn.Close(context.Background()))
+	}
+	return count
 }
 
 // inOneBatch has an engine of one lane take all uses together: they wait behind a use
@@ -294,7 +314,11 @@ func deadlocks(tb testing.TB, url string) (n int) {
 			WHERE datname = current_database() AND application_name = 'purser'`).Scan(&open))
 		return open == 0
 	})
-	noError(tb, conn.QueryRow(tb.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&n))
+	for _, node := range storetest.Nodes(tb, url) {
+		var seen int
+		noError(tb, connect(tb, node).QueryRow(tb.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&seen))
+		n += seen
+	}
 	return n
 }
 

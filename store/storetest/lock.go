@@ -31,10 +31,14 @@ func LockLeases(tb testing.TB, url, app string) (blocked func() (pid int32), unl
 	if _, err := tx.Exec(ctx, `SELECT fence FROM leases WHERE app_id = $1 FOR UPDATE`, app); err != nil {
 		tb.Fatal(err)
 	}
+	waiters := `SELECT pid FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))`
+	if Distributed(tb) { // they wait on a worker; the ids of sessions end with the process ids at the coordinator
+		waiters = `SELECT (waiting_gpid % 10000000000)::int FROM citus_lock_waits WHERE blocking_gpid % 10000000000 = $1::int`
+	}
 	blocked = func() int32 {
 		tb.Helper()
 		for {
-			rows, err := watcher.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))`, locker.PgConn().PID())
+			rows, err := watcher.Query(ctx, waiters, locker.PgConn().PID())
 			if err != nil {
 				tb.Fatal(err)
 			}

@@ -2,8 +2,10 @@ package storetest
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,11 +26,11 @@ func init() { limits.Relax() }
 // share it, so each works in an application of its own.
 func URL(tb testing.TB) string {
 	tb.Helper()
-	url, err := processURL()
+	address, err := processURL()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return url
+	return address
 }
 
 // FreshURL is the address of a migrated database for this test alone. It goes
@@ -36,6 +38,38 @@ func URL(tb testing.TB) string {
 func FreshURL(tb testing.TB) string {
 	tb.Helper()
 	return own(tb, (*cluster).createMigrated)
+}
+
+// Distributed reports that tests have databases of a Citus cluster.
+func Distributed(tb testing.TB) bool {
+	tb.Helper()
+	c, err := processCluster()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return len(c.nodes) > 1
+}
+
+// Nodes are the addresses of a test's database on every server that has it: on Citus the
+// coordinator first, then the workers, where statements wait for locks.
+func Nodes(tb testing.TB, address string) []string {
+	tb.Helper()
+	c, err := processCluster()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(c.nodes) == 1 {
+		return []string{address}
+	}
+	at, err := url.Parse(address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var list []string
+	for _, n := range c.nodes {
+		list = append(list, n(strings.TrimPrefix(at.Path, "/")))
+	}
+	return list
 }
 
 // EmptyURL is the address of a database without any schema for this test alone.
@@ -94,13 +128,13 @@ var processURL = sync.OnceValues(func() (string, error) {
 })
 
 var processStore = sync.OnceValues(func() (*store.Store, error) {
-	url, err := processURL()
+	address, err := processURL()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return store.Open(ctx, url, store.Options{})
+	return store.Open(ctx, address, store.Options{})
 })
 
 // own makes a database that goes with the test.
