@@ -323,12 +323,15 @@ postgres:
 	$$as_root env DEBIAN_FRONTEND=noninteractive sh -c '$(install_postgres)'
 
 # The pages are tested in a browser. They bring their own fonts, but Chromium does not
-# start on a machine without any. Its sandbox is used where it works.
-install_chromium = apt-get update && apt-get install -y --no-install-recommends chromium chromium-sandbox fonts-liberation
+# start on a machine without any. Its sandbox is used where it works. The headless shell
+# is Chromium without the parts that draw windows: the tests take a third less CPU time
+# in it. Older Debians have no package of it.
+install_chromium = apt-get update && apt-get install -y --no-install-recommends chromium-sandbox fonts-liberation \
+	$$(apt-cache show chromium-headless-shell >/dev/null 2>&1 && echo chromium-headless-shell || echo chromium)
 
 .PHONY: chromium
 chromium:
-	@for program in chromium chromium-browser google-chrome; do \
+	@for program in chromium-headless-shell chromium chromium-browser google-chrome; do \
 		if command -v $$program >/dev/null; then exit 0; fi; \
 	done; \
 	if ! command -v apt-get >/dev/null; then \

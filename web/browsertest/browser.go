@@ -105,8 +105,9 @@ func (b *browser) close() {
 	b.ends = nil
 }
 
+// findChromium prefers the headless shell, which has no windows to draw.
 func findChromium() (string, error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
@@ -124,6 +125,8 @@ func flags(path, home string) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("hide-scrollbars", true),
+		// The headless shell would fit letters to whole pixels, which makes text wider.
+		chromedp.Flag("font-render-hinting", "none"),
 		// Each document runs its scripts once, so what an optimizing compiler makes of them
 		// is thrown away with it.
 		chromedp.Flag("js-flags", "--no-opt --no-maglev"),
