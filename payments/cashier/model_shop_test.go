@@ -196,6 +196,9 @@ func withSettings(tb testing.TB, settings ...string) string {
 	for i := 0; i < len(settings); i += 2 {
 		query.Set(settings[i], settings[i+1])
 	}
+	if storetest.Distributed(tb) {
+		query.Del("plan_cache_mode") // Citus plans with the application's id
+	}
 	address.RawQuery = query.Encode()
 	return address.String()
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"purser/ids"
 )
 
 // Lapse makes every lease of an application expire now: the database's clock cannot be
@@ -23,9 +25,9 @@ func Lapse(tb testing.TB, url, app string) {
 func StealLease(tb testing.TB, url, app, name string, length time.Duration) {
 	tb.Helper()
 	Exec(tb, url, `
-		UPDATE leases SET holder = gen_random_uuid(), fence = fence + 1,
-			held_until = (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $3
-		WHERE app_id = $1 AND name = $2`, app, name, length.Milliseconds())
+		UPDATE leases SET holder = $4, fence = fence + 1,
+			held_until = (extract(epoch FROM now()) * 1000)::bigint + $3
+		WHERE app_id = $1 AND name = $2`, app, name, length.Milliseconds(), ids.New())
 }
 
 // LeasesHeld counts the leases of an application that have not run out.
