@@ -25,10 +25,6 @@ func Clone(tb testing.TB, url, app string) (copyTo func(ctx context.Context, app
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
-	// The order of the tables is not that of their references.
-	if _, err := conn.Exec(ctx, "SET session_replication_role = replica"); err != nil {
-		tb.Fatal(err)
-	}
 	if _, err := conn.Exec(ctx, "SET synchronous_commit = off"); err != nil {
 		tb.Fatal(err)
 	}

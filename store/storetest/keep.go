@@ -23,10 +23,6 @@ func Keep(tb testing.TB, url, app string) (restore func()) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
-	// References are right again at the end of a restore, and not on the way.
-	if _, err := conn.Exec(ctx, "SET session_replication_role = replica"); err != nil {
-		tb.Fatal(err)
-	}
 	kept, err := readApplication(ctx, conn, app)
 	if err != nil {
 		tb.Fatal(err)
@@ -66,8 +62,15 @@ func readApplication(ctx context.Context, conn *pgx.Conn, app string) (map[strin
 	return kept, nil
 }
 
+// writeApplication looks at no references: they are right at the end, and not on the way.
+// The first setting has Citus forward the second to its workers.
 func writeApplication(ctx context.Context, conn *pgx.Conn, app string, kept map[string]string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, setting := range []string{"SET LOCAL citus.propagate_set_commands = 'local'", "SET LOCAL session_replication_role = replica"} {
+			if _, err := tx.Exec(ctx, setting); err != nil {
+				return err
+			}
+		}
 		var all pgx.Batch
 		for table, rows := range kept {
 			all.Queue(`DELETE FROM `+table+` WHERE app_id = $1`, app)
