@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"purser/ids"
 	"purser/store"
@@ -42,21 +45,7 @@ func (b *packedBooks) packedOf(t *testing.T, identity string) string {
 func TestSkippedWalletsStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	b := keepPackedBooks(t)
-	const each = 2*packing.MinBlock + 3
-	hour := time.Now().Add(-time.Hour).UnixMilli()
-	var identities []string
-	var uses []store.Usage
-	for n := range 9 {
-		identity := fmt.Sprint("customer ", n)
-		identities = append(identities, identity)
-		_, _, err := b.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: 1_000_000, IdempotencyKey: new(freshID()), CreatedAt: time.Now().UnixMilli()})
-		noError(t, err)
-		for i := range each {
-			uses = append(uses, b.useOf(identity, packable(hour+int64(i*n)), i))
-		}
-	}
-	b.trackMore(t, uses)
-	b.verify(t, verify.Options{New: true, Record: true})
+	hour, identities := time.Now().Add(-time.Hour).UnixMilli(), b.customers(t, 9)
 	rand.Shuffle(len(identities), func(i, j int) { identities[i], identities[j] = identities[j], identities[i] })
 	failing := map[string]string{}
 	for i, identity := range identities[:1+rand.IntN(len(identities)-1)] {
@@ -119,6 +108,54 @@ func TestSkippedWalletsStayAsTheyAre(t *testing.T) {
 	}
 }
 
+// customers adds wallets with events to pack, which are verified.
+func (b *packedBooks) customers(t *testing.T, count int) (identities []string) {
+	t.Helper()
+	const each = 2*packing.MinBlock + 3
+	hour := time.Now().Add(-time.Hour).UnixMilli()
+	var uses []store.Usage
+	for n := range count {
+		identity := fmt.Sprint("customer ", n)
+		identities = append(identities, identity)
+		_, _, err := b.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: identity, CreditKey: "tokens", Amount: 1_000_000, IdempotencyKey: new(freshID()), CreatedAt: time.Now().UnixMilli()})
+		noError(t, err)
+		for i := range each {
+			uses = append(uses, b.useOf(identity, packable(hour+int64(i*n)), i))
+		}
+	}
+	b.trackMore(t, uses)
+	b.verify(t, verify.Options{New: true, Record: true})
+	return identities
+}
+
+// TestErrorsOfTheDatabaseEndARun has every block fail as if all of the database did. The run
+// ends with the first wallet, or with some when they are only locked, and can be continued.
+func TestErrorsOfTheDatabaseEndARun(t *testing.T) {
+	t.Parallel()
+	b := keepPackedBooks(t)
+	b.customers(t, 9)
+	for _, failure := range []struct {
+		state   string
+		skipped int64
+	}{{"53100", 0}, {"57014", 0}, {"25006", 0}, {"55P03", 4}} {
+		exec(t, b.conn, fmt.Sprintf(`CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'failed' USING ERRCODE = '%s'; END $$`, failure.state))
+		exec(t, b.conn, `CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON packed_events FOR EACH ROW EXECUTE FUNCTION fail()`)
+		p, skipped := b.packer(t), int64(0)
+		p.Skipped = func(ids.ID, error) { skipped++ }
+		var refused *pgconn.PgError
+		_, err := p.Pack(t.Context(), b.scope, b.before, b.before)
+		if !errors.As(err, &refused) || refused.Code != failure.state || !p.Ends(t.Context(), err) || skipped != failure.skipped {
+			t.Errorf("%s: %v, after %d wallets were skipped, want %d", failure.state, err, skipped, failure.skipped)
+		}
+	}
+	exec(t, b.conn, `DROP FUNCTION fail CASCADE`)
+	if _, skipped := b.tried(t); len(skipped) != 0 {
+		t.Errorf("skipped %v", skipped)
+	}
+	b.places(t)
+	b.verify(t, verify.Options{})
+}
+
 // trackMore adds events to the fixture that are packed too.
 func (b *packedBooks) trackMore(t *testing.T, uses []store.Usage) {
 	t.Helper()
@@ -142,7 +179,6 @@ func TestMigrationsChangeEventsBesidePackedOnes(t *testing.T) {
 	rows := texts(t, b.conn, `SELECT count(*)::text FROM usage_events`)[0]
 	const name = "20261117000202"
 	exec(t, b.conn, `DROP INDEX packed_events_by_transaction`)
-	exec(t, b.conn, `ALTER TABLE packed_runs DROP COLUMN skipped`)
 	exec(t, b.conn, `DELETE FROM schema_migrations WHERE name = $1`, name)
 	// A migration is recorded by its own session, in its own transaction.
 	exec(t, b.conn, `CREATE TABLE changed (n bigint)`)

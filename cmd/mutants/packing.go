@@ -3,8 +3,18 @@ package main
 // Bugs in packed events.
 var packingMutants = []mutant{
 	{
+		name:    "packing goes on with the next wallet on a full disk",
+		changes: []change{once("store/packing/packing.go", "return state != \"\" && !pg.WasRolledBack(err)", "return false && !pg.WasRolledBack(err)")},
+		pkg:     "./store", tests: "TestErrorsOfTheDatabaseEndARun",
+	},
+	{
+		name:    "packing waits for each wallet of a locked table",
+		changes: []change{once("store/packing/move.go", "\t\t\t\tlocked++\n", "\t\t\t\tlocked = 1\n")},
+		pkg:     "./store", tests: "TestErrorsOfTheDatabaseEndARun",
+	},
+	{
 		name:    "a wallet that can't be packed ends the run",
-		changes: []change{once("store/packing/move.go", "if w.ends(ctx, err) {", "if err != nil {")},
+		changes: []change{once("store/packing/move.go", "if w.Ends(ctx, err) {", "if err != nil {")},
 		pkg:     "./store", tests: "TestSkippedWalletsStayAsTheyAre",
 	},
 	{
@@ -14,7 +24,7 @@ var packingMutants = []mutant{
 	},
 	{
 		name:    "the command says nothing of skipped wallets",
-		changes: []change{once("cmd/purser/pack.go", "case total.Skipped > 0:", "case total.Skipped < 0:")},
+		changes: []change{once("cmd/purser/pack.go", "if total.Skipped > 0 {", "if total.Skipped < 0 {")},
 		pkg:     "./cmd/purser", tests: "TestPackCommand",
 	},
 	{

@@ -105,7 +105,7 @@ type databaseCollector struct {
 	queues []queue.JobQueue
 	ages   []verify.VerificationAge
 	mails  people.MailQueue
-	packed verify.Packing
+	packed *verify.Packing
 }
 
 // Describe implements prometheus.Collector.
@@ -120,7 +120,7 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := c.now(); c.readAt.IsZero() || now.Sub(c.readAt) >= collectInterval {
-		c.queues, c.ages, c.readAt = nil, nil, now
+		c.queues, c.ages, c.packed, c.readAt = nil, nil, nil, now
 		ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 		defer cancel()
 		queues, err := c.db.Queues().JobQueues(ctx)
@@ -135,11 +135,11 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 		if err != nil {
 			return
 		}
-		packed, err := c.db.Installation().Packing(ctx)
-		if err != nil {
-			return
+		c.queues, c.ages, c.mails = queues, ages, mails
+		// The size of a table can't be read while it is rewritten: the others are still told.
+		if packed, err := c.db.Installation().Packing(ctx); err == nil {
+			c.packed = &packed
 		}
-		c.queues, c.ages, c.mails, c.packed = queues, ages, mails, packed
 	}
 	clock := c.db.Clock().Now()
 	for _, q := range c.queues {
@@ -158,6 +158,8 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 			age = max(0, clock-c.mails.Since)
 		}
 		gauge(to, mailsAge, float64(age)/1000)
+	}
+	if c.packed != nil {
 		gauge(to, packedEvents, float64(c.packed.Events))
 		gauge(to, packedBytes, float64(c.packed.Bytes))
 		gauge(to, packSkipped, float64(c.packed.Skipped))

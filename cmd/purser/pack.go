@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"purser/ids"
 	"purser/metering/monthly"
@@ -54,56 +55,74 @@ func packEvents(ctx context.Context, args, environ []string, stdout, stderr io.W
 	var total packing.Result
 	skipped := int64(0) // applications
 	for _, scope := range scopes {
-		packed, err := packApplication(ctx, db, p, scope, *keep, stdout)
+		before, now, err := packUntil(ctx, db, scope, *keep)
+		if err != nil {
+			return fmt.Errorf("%s: %w", scope.AppID.Format(ids.Application), err)
+		}
+		if before == 0 {
+			continue
+		}
+		packed, err := packApplication(ctx, p, scope, before, now, stdout)
 		total.Events += packed.Events
 		total.Skipped += packed.Skipped
 		switch {
 		case err == nil:
-		case ctx.Err() != nil || p.Closed():
+		case p.Ends(ctx, err):
 			return fmt.Errorf("%s: %w", scope.AppID.Format(ids.Application), err)
 		default:
 			skipped++
 			fmt.Fprintf(stdout, "%s: skipped: %s\n", scope.AppID.Format(ids.Application), oneLine{err})
 		}
 	}
-	fmt.Fprintf(stdout, "Packed %s. Postgres reuses the space after its next VACUUM of usage_events.\n", counted(total.Events, "event", "events"))
-	switch {
-	case skipped > 0:
-		return fmt.Errorf("pack: skipped %s and %s, for the reasons above: run it again when they are fixed",
-			counted(skipped, "application", "applications"), counted(total.Skipped, "wallet", "wallets"))
-	case total.Skipped > 0:
-		return fmt.Errorf("pack: skipped %s, for the reasons above: run it again when they are fixed", counted(total.Skipped, "wallet", "wallets"))
+	if _, err := fmt.Fprintf(stdout, "Packed %s. Postgres reuses the space after its next VACUUM of usage_events.\n", counted(total.Events, "event", "events")); err != nil {
+		return err
+	}
+	var left []string
+	if skipped > 0 {
+		left = append(left, counted(skipped, "application", "applications"))
+	}
+	if total.Skipped > 0 {
+		left = append(left, counted(total.Skipped, "wallet", "wallets"))
+	}
+	if left != nil {
+		return fmt.Errorf("pack: skipped %s, for the reasons above: run it again when they are fixed", strings.Join(left, " and "))
 	}
 	return nil
 }
 
-func packApplication(ctx context.Context, db *database, p *packing.Packer, scope tenancy.Scope, keep int, stdout io.Writer) (r packing.Result, err error) {
+// packUntil is the end of the last month to pack of an application, 0 when it has no events
+// of that time, and its time now.
+func packUntil(ctx context.Context, db *database, scope tenancy.Scope, keep int) (before, now int64, err error) {
 	offset, err := db.App(scope).ClockOffset(ctx)
 	if err != nil {
-		return r, err
+		return 0, 0, err
 	}
 	first, err := db.Reports(scope).FirstWallet(ctx)
 	if err != nil {
-		return r, err
+		return 0, 0, err
 	}
-	now := db.Clock().Time().UnixMilli() + offset
+	now = db.Clock().Time().UnixMilli() + offset
 	last := monthly.MonthOf(now)
 	for range keep + 1 {
 		last = last.Previous()
 	}
 	if first == 0 || first >= last.End() {
-		return r, nil // it has no events of that time
+		return 0, now, nil
 	}
+	return last.End(), now, nil
+}
+
+func packApplication(ctx context.Context, p *packing.Packer, scope tenancy.Scope, before, now int64, stdout io.Writer) (r packing.Result, err error) {
 	app, lines := scope.AppID.Format(ids.Application), int64(0)
-	p.Continues = func(before int64) {
-		fmt.Fprintf(stdout, "%s: continues an earlier run, which packs events until the end of %s.\n", app, monthly.MonthOf(before-1))
+	p.Continues = func(end int64) {
+		fmt.Fprintf(stdout, "%s: continues an earlier run, which packs events until the end of %s.\n", app, monthly.MonthOf(end-1))
 	}
 	p.Skipped = func(wallet ids.ID, reason error) {
 		if lines++; lines <= maxSkipLines {
 			fmt.Fprintf(stdout, "%s: skipped wallet %s: %s\n", app, wallet.Format(ids.Wallet), oneLine{reason})
 		}
 	}
-	r, err = p.Pack(ctx, scope, last.End(), now)
+	r, err = p.Pack(ctx, scope, before, now)
 	if lines > maxSkipLines {
 		fmt.Fprintf(stdout, "%s: skipped %s more.\n", app, counted(lines-maxSkipLines, "wallet", "wallets"))
 	}

@@ -54,7 +54,7 @@ func TestPackCommand(t *testing.T) {
 			t.Errorf("%q, %v, want %q, %q", said, err, line, failure)
 		}
 	}
-	skips(app+": skipped: usage is added up until", "skipped 1 application and 0 wallets")
+	skips(app+": skipped: usage is added up until", "skipped 1 application,")
 	_, err := n.node.store.Rollups(n.node.first).Settle(t.Context(), rollups.Alone)
 	noFailure(t, err)
 	ann, err := n.app.Wallet(t.Context(), "ann")

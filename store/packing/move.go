@@ -22,9 +22,14 @@ type wallet struct {
 	Packed   int64 // the number of its last packed event
 }
 
+// maxLocked is how many wallets may stay locked one after the other for all tries of a transaction, of
+// some seconds each. More are a sign that a whole table is locked.
+const maxLocked = 5
+
 // moveAll moves the events of a run, wallet by wallet. A wallet with an error is skipped: what
 // is left of it stays in usage_events, and its ids stay listed, which says nothing by itself.
 func (w worker) moveAll(ctx context.Context, r run) (moved, skipped int64, err error) {
+	locked := 0 // wallets since one was moved
 	for after := (ids.ID{}); ; {
 		var page []wallet
 		err := w.transact(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
@@ -36,10 +41,19 @@ func (w worker) moveAll(ctx context.Context, r run) (moved, skipped int64, err e
 		}
 		for _, of := range page {
 			n, err := w.moveWallet(ctx, r, of)
-			if moved += n; err == nil {
+			if moved += n; n > 0 {
+				locked = 0
+			}
+			if err == nil {
 				continue
 			}
-			if w.ends(ctx, err) {
+			if pg.WasRolledBack(err) {
+				locked++
+			}
+			if locked == maxLocked {
+				return moved, skipped, runError{err}
+			}
+			if w.Ends(ctx, err) {
 				return moved, skipped, err
 			}
 			if skipped++; w.Skipped != nil {
@@ -121,7 +135,7 @@ func (w worker) moveBlock(ctx context.Context, r run, of wallet, after int64) (m
 		}
 		for _, e := range places {
 			if !listed[e.id] {
-				return fmt.Errorf("the event %s is not in the list of ids, so it stays", e.id)
+				return fmt.Errorf("the event %s is not in the list of ids, so it stays until a run of a later month lists it", e.id)
 			}
 		}
 		if err := tx.Exec(ctx, insertBlock, 1, of.ID, seqs); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,8 +64,21 @@ func Open(ctx context.Context, address string, log *slog.Logger) (*Packer, error
 // Close ends the connection.
 func (p *Packer) Close() error { return p.conn.Close(context.Background()) }
 
-// Closed reports that the connection has ended: nothing more can be packed with it.
-func (p *Packer) Closed() bool { return p.conn.IsClosed() }
+// Ends reports that an error is not about one wallet or application, so that no other is
+// tried after it: the caller has stopped, the connection or the disk is at its end.
+func (p *Packer) Ends(ctx context.Context, err error) bool {
+	if errors.As(err, new(runError)) || ctx.Err() != nil || p.conn.IsClosed() {
+		return true
+	}
+	state := pg.SQLState(err)
+	return state != "" && !pg.WasRolledBack(err) && !strings.HasPrefix(state, invalidValue) && !strings.HasPrefix(state, violatedConstraint)
+}
+
+// Classes of Postgres errors about the rows of a statement.
+const (
+	invalidValue       = "22"
+	violatedConstraint = "23"
+)
 
 // Result is what a call of Pack did.
 type Result struct {
@@ -122,7 +136,7 @@ func (p *Packer) raiseFence(ctx context.Context) error {
 			return nil
 		}
 		if !pg.WasRolledBack(err) || try == 2*pg.MaxAttempts {
-			return fmt.Errorf("store: packing: keeping earlier releases from charging twice: %w", err)
+			return runError{fmt.Errorf("store: packing: keeping earlier releases from charging twice: %w", err)}
 		}
 		if err := pause(ctx, time.Second); err != nil {
 			return err
@@ -158,15 +172,10 @@ func (p *Packer) step(name string) error {
 	return nil
 }
 
-// runError is an error that ends a run. Others are about the wallet whose events were moved.
+// runError is an error that every other wallet and application would meet, too.
 type runError struct{ error }
 
 func (e runError) Unwrap() error { return e.error }
-
-// ends reports that a run can't go on with the next wallet.
-func (p *Packer) ends(ctx context.Context, err error) bool {
-	return errors.As(err, new(runError)) || ctx.Err() != nil || p.conn.IsClosed()
-}
 
 // pause waits, or returns why the caller stopped.
 func pause(ctx context.Context, d time.Duration) error {
@@ -296,7 +305,7 @@ func (w worker) awaitHorizon(ctx context.Context) error {
 			return nil
 		}
 		if waited >= horizonWait {
-			return fmt.Errorf("transaction %d of the database is open for more than %s: packing waits for it (see pg_stat_activity.backend_xid). Run it again when it has ended", oldest, horizonWait)
+			return runError{fmt.Errorf("transaction %d of the database is open for more than %s: packing waits for it (see pg_stat_activity.backend_xid). Run it again when it has ended", oldest, horizonWait)}
 		}
 		if err := pause(ctx, horizonPoll); err != nil {
 			return err

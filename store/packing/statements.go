@@ -102,7 +102,8 @@ var (
 	sumMoved = pg.Declare("packing: sum of moved events", `
 		SELECT coalesce(sum(r.events), 0)::bigint FROM packed_runs r WHERE r.app_id = $1`)
 
-	// Its ids are listed: only wallets that were skipped are left.
+	// Its ids are listed: only wallets that were skipped are left. They are not listed a second
+	// time under one number: a duplicate is looked up in one block of ids of each run.
 	reopenRun = pg.Declare("packing: reopen run", `
 		UPDATE packed_runs SET done = false WHERE app_id = $1 AND run = $2`)
 )
