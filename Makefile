@@ -241,7 +241,7 @@ fuzz: postgres ## Run every fuzz target for FUZZTIME (20s) each
 	done
 
 .PHONY: mutants
-mutants: postgres ## Seed known bugs one at a time and see that the tests catch each; ARGS="-only lock" chooses
+mutants: postgres ## Seed known bugs, each by itself, and see that the tests catch it; ARGS="-only lock" chooses
 	@$(GO) run ./cmd/mutants $(ARGS)
 
 .PHONY: screenshots

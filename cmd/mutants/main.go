@@ -9,50 +9,71 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
 	only := flag.String("only", "", "only the bugs whose names contain this")
 	part := flag.String("part", "1/1", "which part of the bugs, such as 2/3: parts can run beside each other")
 	root := flag.String("module", ".", "folder of the module")
+	atOnce := flag.Int("at-once", 2, "how many bugs are seeded at once, each in a copy of the module")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *root, *only, *part); err != nil {
+	if err := run(ctx, *root, *only, *part, max(1, *atOnce)); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root, only, part string) error {
+func run(ctx context.Context, root, only, part string, atOnce int) error {
 	chosen, err := choose(only, part)
 	if err != nil {
 		return err
 	}
-	copied, err := copyModule(root)
-	if err != nil {
-		return err
+	copies := make(chan string, atOnce)
+	for range atOnce {
+		copied, err := copyModule(root)
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(copied)
+		copies <- copied
 	}
-	defer os.RemoveAll(copied)
+	copied := <-copies
 	if err := soundWithout(ctx, copied, chosen); err != nil {
 		return err
 	}
-	escaped := 0
+	copies <- copied
+	var seeded errgroup.Group
+	seeded.SetLimit(atOnce)
+	var escaped atomic.Int64
 	for _, m := range chosen {
-		started := time.Now()
-		verdict, detail := judge(ctx, copied, m)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		fmt.Printf("%-9s %-62s %5.1fs  %s\n", verdict, m.name, time.Since(started).Seconds(), m.tests)
-		if verdict != caught {
-			escaped++
-			fmt.Println(indent(detail))
-		}
+		seeded.Go(func() error {
+			copied := <-copies
+			defer func() { copies <- copied }()
+			started := time.Now()
+			verdict, detail := judge(ctx, copied, m)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			line := fmt.Sprintf("%-9s %-62s %5.1fs  %s\n", verdict, m.name, time.Since(started).Seconds(), m.tests)
+			if verdict != caught {
+				escaped.Add(1)
+				line += indent(detail) + "\n"
+			}
+			fmt.Print(line)
+			return nil
+		})
 	}
-	fmt.Printf("%d of %d bugs caught\n", len(chosen)-escaped, len(chosen))
-	if escaped > 0 {
+	if err := seeded.Wait(); err != nil {
+		return err
+	}
+	fmt.Printf("%d of %d bugs caught\n", len(chosen)-int(escaped.Load()), len(chosen))
+	if escaped.Load() > 0 {
 		return errors.New("not every bug was caught")
 	}
 	return nil

@@ -76,9 +76,9 @@ func restore(root string, before map[string]string) {
 	}
 }
 
-// test runs tests once, from no cache.
+// test runs tests once, from no cache. The first failure is enough.
 func test(ctx context.Context, root, pkg, names string) (output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-timeout=10m", "-run", "^("+names+")$", pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-failfast", "-timeout=10m", "-run", "^("+names+")$", pkg)
 	cmd.Dir = root
 	text, err := cmd.CombinedOutput()
 	return string(text), err
