@@ -215,7 +215,7 @@ func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 	tb.Helper()
 	conn := connect(tb, url)
 	defer conn.Close(context.Background())
-	// Whoever waits for a row holds the lock on its place and waits for the holder. On Citus
+	// A session that waits for a row holds the lock on its place and waits for the holder. On Citus
 	// the place is one in a shard.
 	waiters := fmt.Sprintf(`
 		SELECT EXISTS (

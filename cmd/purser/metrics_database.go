@@ -88,7 +88,7 @@ var (
 	mailsWaiting   = describe("purser_mails_waiting", "Mails in the outbox; the same on every node.")
 	mailsAge       = describe("purser_mails_oldest_seconds", "How long the oldest mail of the outbox has been waiting; 0 for none.")
 	verifyInterval = describe("purser_verify_interval_seconds", "How often each kind of verification runs.", "kind")
-	packedEvents   = describe("purser_packed_events", "Usage events in blocks, of all applications; the same on every node.")
+	packedEvents   = describe("purser_packed_events", "Usage events that finished runs have put into blocks, of all applications; the same on every node.")
 	packedBytes    = describe("purser_packed_bytes", "Size of packed usage events with their indexes; the same on every node.")
 	packSkipped    = describe("purser_pack_skipped_wallets", "Wallets that the last run of 'purser pack' skipped, of all applications.")
 	packFinished   = describe("purser_pack_finished_timestamp_seconds", "When the last run of 'purser pack' finished, as Unix time; 0 for none.")
