@@ -146,7 +146,7 @@ func TestDecideCheckout(t *testing.T) {
 		target  Plan
 		want    fault.Code
 	}{
-		{"sells a plan to whoever has none", nil, pro, ""},
+		{"sells a plan to a customer without one", nil, pro, ""},
 		{"sells a free plan", nil, free, ""},
 		{"sells after an ended one", with(on(pro), func(s *Subscription) { *s = s.End(day) }), pro, ""},
 		{"refuses while one is live", on(free), pro, fault.SubscriptionExists},

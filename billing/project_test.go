@@ -84,7 +84,7 @@ func TestProject(t *testing.T) {
 			if sum := total(b.Payments); sum != credits(c.credited...) {
 				t.Errorf("%d credits came in, want %d", sum, credits(c.credited...))
 			}
-			// Whoever sleeps through it all and hears the last word knows the same.
+			// A reader of only the last event knows the same.
 			late := openBooks(s.asked)
 			late.apply(s.reports[len(s.reports)-1])
 			if !reflect.DeepEqual(late.Subscription, got) || !reflect.DeepEqual(late.Payments, b.Payments) {

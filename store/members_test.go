@@ -80,7 +80,7 @@ func actorOf(m tenancy.Member) audit.Actor {
 // doorOf leads a member into their organization.
 func doorOf(db *store.Store, m tenancy.Member) people.Org { return db.Org(m.OrgID).By(actorOf(m)) }
 
-// Whoever acts was looked at by the edge, a moment before; what counts is what they
+// The actor was checked by the edge, a moment before; what counts is what they
 // are when the act is done.
 func TestWhoActsIsLookedAtUnderTheLock(t *testing.T) {
 	t.Parallel()

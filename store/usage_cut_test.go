@@ -189,7 +189,7 @@ func TestSilentServerIsWaitedForOnlySoLong(t *testing.T) {
 			if proxy.Struck(faultproxy.BlackHole) != 1 || o.took < min(trip, c.deadline) {
 				t.Errorf("it took %s, with %d black holes", o.took, proxy.Struck(faultproxy.BlackHole))
 			}
-			// It was committed, so whoever got no answer finds it by its id.
+			// It was committed, so a caller without an answer finds it by its id.
 			if d, err := s.nodes[1].usage.Track(s.message("ann", "event")); answer(d, err) != "duplicate" || d.Event.TransactionID != o.use.TransactionID {
 				t.Errorf("the repeat is %s", answer(d, err))
 			}

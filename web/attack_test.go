@@ -51,7 +51,7 @@ func TestStolenSessionStaysStale(t *testing.T) {
 		t.Error("the password of another account made the owner's session fresh")
 	}
 	if !strings.HasPrefix(got.location, "/login") {
-		t.Errorf("whoever signs in to another account is still signed in to the first: %s", got.location)
+		t.Errorf("a user who signs in to another account is still signed in to the first: %s", got.location)
 	}
 }
 

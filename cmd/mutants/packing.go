@@ -3,6 +3,16 @@ package main
 // Bugs in packed events.
 var packingMutants = []mutant{
 	{
+		name:    "the indexes of packed events stay on the main disk",
+		changes: []change{once("store/packing/tablespace.go", "coalesce(i.indrelid, r.oid) IN", "r.oid IN")},
+		pkg:     "./store", tests: "TestTheMainDiskHasOnlyRecentEvents",
+	},
+	{
+		name:    "a restore needs the tablespaces of the backup",
+		changes: []change{once("store/backup/backup.go", `"--no-tablespaces", `, "")},
+		pkg:     "./cmd/purser", tests: "TestPackCommand",
+	},
+	{
 		name:    "packing goes on with the next wallet on a full disk",
 		changes: []change{once("store/packing/packing.go", "return state != \"\" && !pg.WasRolledBack(err)", "return false && !pg.WasRolledBack(err)")},
 		pkg:     "./store", tests: "TestErrorsOfTheDatabaseEndARun",

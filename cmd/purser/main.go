@@ -44,7 +44,7 @@ Usage:
         write the verified entries of every month that is over to files, by application
   purser export --check FOLDER
         check such files against themselves, without a database; exit 1 if one was changed
-  purser pack --keep MONTHS [--app ID] [--data FOLDER]
+  purser pack --keep MONTHS [--app ID] [--tablespace NAME] [--data FOLDER]
         store the usage events of earlier months in less space, beside running servers
   purser health [--addr HOST:PORT]
         ask the server on this machine whether it is ready; exit 1 if it isn't

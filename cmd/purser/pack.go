@@ -31,6 +31,7 @@ func packEvents(ctx context.Context, args, environ []string, stdout, stderr io.W
 	flags := flag.NewFlagSet("pack", flag.ContinueOnError)
 	keep := flags.Int("keep", 0, "how many whole months before the current one stay as they are, at least 2")
 	only := flags.String("app", "", "the id of one application (default all)")
+	tablespace := flags.String("tablespace", "", "the tablespace of Postgres that packed events are moved to (default where they are)")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
@@ -52,6 +53,15 @@ func packEvents(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
+	if *tablespace != "" {
+		moved, err := p.MoveTo(ctx, *tablespace)
+		if err != nil {
+			return err
+		}
+		if moved {
+			fmt.Fprintf(stdout, "Packed events are in the tablespace %s now.\n", *tablespace)
+		}
+	}
 	var total packing.Result
 	skipped := int64(0) // applications
 	for _, scope := range scopes {

@@ -47,6 +47,9 @@ func TestPackCommand(t *testing.T) {
 	if _, err := pack("--keep", "2", "--app", "app_none"); err == nil || !strings.Contains(err.Error(), "--app") {
 		t.Errorf("an unknown application: %v", err)
 	}
+	if _, err := pack("--keep", "2", "--tablespace", "none"); err == nil || !strings.Contains(err.Error(), `tablespace "none" does not exist`) {
+		t.Errorf("an unknown tablespace: %v", err)
+	}
 	app := n.node.first.AppID.Format(ids.Application)
 	skips := func(line, failure string) {
 		t.Helper()
@@ -82,15 +85,29 @@ func TestPackCommand(t *testing.T) {
 	if said, err := pack("--keep", "3"); err != nil || !strings.Contains(said, app+": continues an earlier run, which packs events until the end of "+string(month)) {
 		t.Errorf("%q, %v", said, err)
 	}
+	// The blocks lie in a tablespace that does not exist where the backup is restored.
+	cold, database := "cold_"+strings.ReplaceAll(ids.New().String(), "-", ""), storetest.Session(t, n.node.url)
+	database(`SET allow_in_place_tablespaces = on`)
+	database(`CREATE TABLESPACE ` + cold + ` LOCATION ''`)
+	for _, moved := range []bool{true, false} {
+		if said, err := pack("--keep", "2", "--tablespace", cold); err != nil || strings.Contains(said, "Packed events are in the tablespace "+cold+" now.") != moved {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
 	// A restored database has the packed events, and refuses earlier releases. The ids of
 	// transactions are years later than the events of this node, so sums by entity differ.
 	file, restored := filepath.Join(t.TempDir(), "backup"), storetest.EmptyURL(t)
 	_, err = on(n.node.url, "backup", file)
 	noFailure(t, err)
+	database(`ALTER TABLESPACE ` + cold + ` RENAME TO other_` + cold)
 	said, err := on(restored, "restore", "--accept-differences", file)
 	if rules := strings.ReplaceAll(said, "broken rule: usage by entity", ""); err != nil || strings.Contains(rules, "broken rule") {
 		t.Errorf("%q, %v", said, err)
 	}
 	storetest.Exec(t, restored, `DO $$ BEGIN
 		ASSERT (SELECT sum(events) FROM packed_events) = 12 AND EXISTS (SELECT FROM pg_constraint WHERE conname = 'session_reads_packed_events'); END $$`)
+	if said, err := pack("--keep", "2", "--tablespace", "pg_default"); err != nil || !strings.Contains(said, "pg_default now.") {
+		t.Errorf("%q, %v", said, err)
+	}
+	database(`DROP TABLESPACE other_` + cold)
 }

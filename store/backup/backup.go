@@ -96,13 +96,14 @@ func Check(file *os.File) error {
 }
 
 // Load restores an archive in one transaction. Owners and privileges are left out: they
-// are those of the login, and Prepare grants the rest.
+// are those of the login, and Prepare grants the rest. So are tablespaces, because another
+// machine may not have them.
 func Load(ctx context.Context, address string, major int, archive io.Reader) error {
 	program, err := embedded.Program(ctx, "pg_restore", major)
 	if err != nil {
 		return err
 	}
-	return run(ctx, address, program, archive, nil, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction")
+	return run(ctx, address, program, archive, nil, "--no-owner", "--no-privileges", "--no-tablespaces", "--exit-on-error", "--single-transaction")
 }
 
 // run runs a program on the database. Its input and output are copied by this process: a
