@@ -91,6 +91,13 @@ func TestDemo(t *testing.T) {
 			}
 		}
 	})
+	t.Run("leads no member to a page that refuses them", func(t *testing.T) {
+		for _, role := range []string{"owner", "admin", "developer", "finance", "support"} {
+			if visited := followLinks(t, signIn(t, base, role+"@lumen.example", password[1])); visited < 50 {
+				t.Errorf("%s has links to %d pages", role, visited)
+			}
+		}
+	})
 	t.Run("shows every case on its page", func(t *testing.T) { demoPages(t, signIn(t, base, "owner@lumen.example", password[1])) })
 	stop()
 
@@ -174,6 +181,33 @@ func (p pages) get(t *testing.T, path string) string {
 		t.Errorf("%s answers %s, %v", path, answer.Status, err)
 	}
 	return string(text)
+}
+
+var (
+	dashboardLink = regexp.MustCompile(`href="(/o/[^"#]*)`)
+	// partOfAddress is what differs between two pages of a kind: ids, keys, and what is asked for.
+	partOfAddress = regexp.MustCompile(`_[0-9a-z]{26}|/(plans|features|credits)/[^/?]+|[?].*`)
+)
+
+// followLinks opens every page of the dashboard that links lead to, two of each kind.
+func followLinks(t *testing.T, p pages) (visited int) {
+	t.Helper()
+	seen := map[string]int{}
+	for todo := []string{"/o/lumen", "/o/lumen/a/studio"}; len(todo) > 0; todo = todo[1:] {
+		path := html.UnescapeString(todo[0])
+		kind := partOfAddress.ReplaceAllString(path, "$1")
+		if seen[path]++; seen[path] > 1 {
+			continue
+		}
+		if seen[kind+" "]++; seen[kind+" "] > 2 {
+			continue
+		}
+		visited++
+		for _, link := range dashboardLink.FindAllStringSubmatch(p.get(t, path), -1) {
+			todo = append(todo, link[1])
+		}
+	}
+	return visited
 }
 
 func demoPages(t *testing.T, p pages) {

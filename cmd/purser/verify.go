@@ -180,7 +180,7 @@ func printDigest(ctx context.Context, app verify.App, name string, out io.Writer
 	if err != nil || d.Wallets == 0 {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s with %s are sealed, digest %x.\n", name,
+	_, err = fmt.Fprintf(out, "%s: sealed %s with %s, digest %x.\n", name,
 		counted(d.Wallets, "wallet", "wallets"), counted(d.Entries, "entry", "entries"), d.Digest)
 	return err
 }

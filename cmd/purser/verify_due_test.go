@@ -146,7 +146,7 @@ func TestVerifyPrintsADigestThatChangesWithWhatIsSealed(t *testing.T) {
 			t.Fatalf("%v: %s", err, out.String())
 		}
 		for line := range strings.Lines(out.String()) {
-			if _, found, ok := strings.Cut(line, "sealed, digest "); ok {
+			if _, found, ok := strings.Cut(line, ", digest "); ok {
 				return found
 			}
 		}

@@ -65,19 +65,13 @@ func (s *Pages) quickstart(req *site.Request) (site.Response, error) {
 // firstSteps are the setup steps and their state. Steps link only to pages that the
 // member may open.
 func firstSteps(req *site.Request, p reports.Progress) []component.Step {
-	to := func(needed tenancy.Permission, parts ...string) string {
-		if req.May(needed) {
-			return req.AppPath(parts...)
-		}
-		return ""
-	}
 	return []component.Step{
 		// After the first event the setup key may have been revoked.
 		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: firstKey(req),
 			Hint: "Use the preset “Setup and ingestion”. The secret is shown once."},
-		{Text: "Create a credit", Done: p.HasCredit, Href: to(tenancy.CreditsWrite, "credits"),
+		{Text: "Create a credit", Done: p.HasCredit, Href: req.LinkIfPermitted(tenancy.CreditsWrite, "credits"),
 			Hint: "The unit you bill in: tokens, minutes, messages."},
-		{Text: "Create a feature", Done: p.HasFeature, Href: to(tenancy.FeaturesWrite, "features"),
+		{Text: "Create a feature", Done: p.HasFeature, Href: req.LinkIfPermitted(tenancy.FeaturesWrite, "features"),
 			Hint: "What your customers use, and what it costs."},
 		{Text: "Fund a wallet", Done: p.IsFunded, Hint: "The first deposit creates the wallet."},
 		{Text: "Send an event", Done: p.IsUsed, Hint: "Returns the charge immediately."},

@@ -230,9 +230,9 @@ func overviewSteps(req *site.Request, p reports.Progress) []component.Step {
 		return nil
 	}
 	return []component.Step{
-		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: req.AppPath("credits"), Done: p.HasCredit},
-		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: req.AppPath("features"), Done: p.HasFeature},
-		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: req.AppPath("keys"), Done: p.HasKey || p.IsUsed},
+		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: req.LinkIfPermitted(tenancy.CreditsWrite, "credits"), Done: p.HasCredit},
+		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: req.LinkIfPermitted(tenancy.FeaturesWrite, "features"), Done: p.HasFeature},
+		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: req.LinkIfPermitted(tenancy.KeysWrite, "keys"), Done: p.HasKey || p.IsUsed},
 		{Text: "Deposit credits", Hint: "The first deposit creates the wallet.", Href: req.AppPath("quickstart"), Done: p.IsFunded},
 		{Text: "Track your first event", Href: req.AppPath("quickstart"), Done: p.IsUsed},
 	}

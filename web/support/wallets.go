@@ -141,7 +141,7 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 		return supportpage.WalletHead{}, w, err
 	}
 	head := supportpage.WalletHead{
-		Frame: req.Frame(component.ShortIdentity(w.Identity), "wallets"), List: req.AppPath("wallets"), Path: req.WalletPath(id), Tab: tab,
+		Frame: req.Frame(component.ShortIdentity(w.Identity), "wallets"), List: req.AppPath("wallets"), Path: req.WalletPath(id), Tab: tab, May: req.Member.Permissions(),
 		ID: id.Format(ids.Wallet), Identity: w.Identity, CreatedAt: w.CreatedAt, Balances: w.Balances,
 		BillingPeriod: w.BillingPeriod, Locked: w.BillingPeriodLocked(),
 	}
