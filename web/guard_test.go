@@ -72,8 +72,8 @@ func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 	plain := func(s seen) string { return strings.ReplaceAll(s.body, s.header.Get("X-Request-Id"), "") }
 	// Within one's own organization its navigation is shown, and nothing of the application.
 	for absent, paths := range map[string][]string{
-		"/o/no-such-organization":                     {"/o/" + foreign.Slug, "/o/" + foreign.Slug + "/members", "/o/" + foreign.Slug + "/a/" + theirs.Slug + "/keys"},
-		r.orgPath("a", "no-such-application", "keys"): {r.orgPath("a", theirs.Slug, "keys")},
+		"/o/no-such-organization":                     {"/o/" + foreign.Slug, "/o/" + foreign.Slug + "/members", "/o/" + foreign.Slug + "/a/" + theirs.Slug + "/keys", "/o/" + foreign.Slug + "/a/" + theirs.Slug + "/no/page"},
+		r.orgPath("a", "no-such-application", "keys"): {r.orgPath("a", theirs.Slug, "keys"), r.orgPath("a", theirs.Slug, "no-page")},
 	} {
 		missing := owner.get(t, absent)
 		if missing.status != http.StatusNotFound {
@@ -86,9 +86,18 @@ func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 			}
 		}
 	}
+	t.Run("and an address without a page has the navigation of its place", func(t *testing.T) {
+		for path, href := range map[string]string{r.appPath("no", "page"): r.appPath("wallets"), r.orgPath("no-page"): r.orgPath("members"), r.appPath("plans", "pro", "archive"): r.appPath("plans")} {
+			for _, method := range []string{http.MethodGet, http.MethodPut} {
+				if got := owner.do(t, method, path, nil); got.status != http.StatusNotFound || !strings.Contains(got.body, `href="`+href+`"`) {
+					t.Errorf("%s %s answers %d:\n%s", method, path, got.status, got.body)
+				}
+			}
+		}
+	})
 	t.Run("and who is not signed in is led to the sign-in everywhere", func(t *testing.T) {
 		anonymous := r.browser()
-		for _, path := range []string{"/o/" + foreign.Slug, "/o/no-such-organization", r.orgPath("members"), "/account"} {
+		for _, path := range []string{"/o/" + foreign.Slug, "/o/no-such-organization", r.orgPath("members"), r.appPath("no-page"), "/account"} {
 			got := anonymous.get(t, path)
 			if want := "/login?next=" + url.QueryEscape(path); got.status != http.StatusSeeOther || got.location != want {
 				t.Errorf("%s answers %d, %s", path, got.status, got.location)

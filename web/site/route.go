@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"purser/fault"
 	"purser/tenancy"
 )
 
@@ -111,6 +112,11 @@ func (s *Site) Mount(e *echo.Echo, table []Route) {
 			methods = append(methods, http.MethodHead)
 		}
 		e.Match(methods, echoPath(r.Path), s.serve(r), s.Protect)
+	}
+	// A member who mistypes an address, or loads that of a form, keeps the navigation.
+	for _, prefix := range []string{OrgPrefix, AppPrefix} {
+		missing := Get(prefix+"/*", AnyMember, func(*Request) (Response, error) { return Response{}, fault.New(fault.PathNotFound) })
+		e.RouteNotFound(echoPath(missing.Path), s.serve(missing), s.Protect)
 	}
 }
 
