@@ -51,6 +51,7 @@ func TestSearchWallets(t *testing.T) {
 		"Boris@contoso.example": {"boris@contoso.example"},
 		"CONTOSO":               {"boris@contoso.example"},
 		"example":               {"boris@contoso.example", "ann@example.com"},
+		"nn":                    {"joanna", "änne", "anna", "ann@example.com", "ann"},
 		"nothing of the kind":   nil,
 	} {
 		t.Run("finds "+text+" in any case and at any place, once each", func(t *testing.T) {

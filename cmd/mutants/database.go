@@ -5,7 +5,7 @@ var databaseMutants = []mutant{
 	{
 		name:    "the node's clock instead of the database's",
 		changes: []change{once("store/internal/pg/clock.go", "\treturn r.at(monotonic) / 1e6, nil\n", "\treturn wall / 1e6, nil\n")},
-		pkg:     "./store", tests: "TestNodesWithWrongClocksChargeOnceADay|TestNodesWithWrongClocksAgreeOnExpiredKeys|TestNodesWithWrongClocksShareOneAllowance",
+		pkg:     "./store", tests: "TestNodesWithWrongClocksAgreeOnTime",
 	},
 	{
 		name:    "a clock that is trusted after the machine was suspended",
@@ -33,9 +33,12 @@ var databaseMutants = []mutant{
 		pkg:     "./store", tests: "TestASilentDatabaseIsAnsweredByTheDeadline",
 	},
 	{
-		name:    "a use that was refused for lack of time is charged",
-		changes: []change{once("store/usage_track.go", "\t\tcase !p.claim():\n\t\tcase now.Before(p.deadline):\n", "\t\tcase !p.claim() || now.Before(p.deadline):\n")},
-		pkg:     "./store", tests: "TestAnExpiredUseIsAnsweredWhileItsBatchGoesOn",
+		name: "a use that was refused for lack of time is charged",
+		changes: []change{
+			once("store/usage_track.go", "\t\tcase !p.claim():\n\t\tcase now.Before(p.deadline):\n", "\t\tcase !p.claim() && false:\n\t\tcase now.Before(p.deadline) || p.lastErr == nil:\n"),
+			once("store/usage_track.go", "\treturn last\n", "\treturn time.Now().Add(u.batchTimeout)\n"),
+		},
+		pkg: "./store", tests: "TestAnExpiredUseIsAnsweredWhileItsBatchGoesOn",
 	},
 	{
 		name:    "the hot path does not borrow connections",

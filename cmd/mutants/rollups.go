@@ -9,7 +9,7 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "usage is settled while a transaction can still insert some",
-		changes: []change{once("store/rollups/settle.go", "if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {", "if p.Transaction == 0 {")},
+		changes: []change{once("store/rollups/settle.go", "if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {", "if _ = horizon; p.Transaction == 0 {")},
 		pkg:     "./store", tests: "TestUsageWaitsForOpenTransactions",
 	},
 	{

@@ -244,7 +244,7 @@ func TestNothingAppearsBelowTheWatermark(t *testing.T) {
 			}
 			return h
 		}
-		steps := rapid.IntRange(1, 200).Draw(t, "steps")
+		steps := rapid.IntRange(100, 300).Draw(t, "steps")
 		for range steps {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
 			case 0: // time passes; what was not inserted within the margin is given up
