@@ -89,6 +89,12 @@ func TestPackCommand(t *testing.T) {
 	cold, database := "cold_"+strings.ReplaceAll(ids.New().String(), "-", ""), storetest.Session(t, n.node.url)
 	database(`SET allow_in_place_tablespaces = on`)
 	database(`CREATE TABLESPACE ` + cold + ` LOCATION ''`)
+	defer func() {
+		if said, err := pack("--keep", "2", "--tablespace", "pg_default"); err != nil || !strings.Contains(said, "pg_default now.") {
+			t.Errorf("%q, %v", said, err)
+		}
+		database(`DROP TABLESPACE ` + cold)
+	}()
 	for _, moved := range []bool{true, false} {
 		if said, err := pack("--keep", "2", "--tablespace", cold); err != nil || strings.Contains(said, "Packed events are in the tablespace "+cold+" now.") != moved {
 			t.Errorf("%q, %v", said, err)
@@ -100,14 +106,11 @@ func TestPackCommand(t *testing.T) {
 	_, err = on(n.node.url, "backup", file)
 	noFailure(t, err)
 	database(`ALTER TABLESPACE ` + cold + ` RENAME TO other_` + cold)
+	defer database(`ALTER TABLESPACE other_` + cold + ` RENAME TO ` + cold)
 	said, err := on(restored, "restore", "--accept-differences", file)
 	if rules := strings.ReplaceAll(said, "broken rule: usage by entity", ""); err != nil || strings.Contains(rules, "broken rule") {
 		t.Errorf("%q, %v", said, err)
 	}
 	storetest.Exec(t, restored, `DO $$ BEGIN
 		ASSERT (SELECT sum(events) FROM packed_events) = 12 AND EXISTS (SELECT FROM pg_constraint WHERE conname = 'session_reads_packed_events'); END $$`)
-	if said, err := pack("--keep", "2", "--tablespace", "pg_default"); err != nil || !strings.Contains(said, "pg_default now.") {
-		t.Errorf("%q, %v", said, err)
-	}
-	database(`DROP TABLESPACE other_` + cold)
 }

@@ -47,7 +47,7 @@ func supportPages() map[string]view {
 	}
 	head := func(tab string) supportpage.WalletHead {
 		return supportpage.WalletHead{
-			Frame: frame("wallets"), List: app + "/wallets", Path: app + "/wallets/x", Tab: tab, ID: "wal_01m7ewzp3pfr4976jxkvfa63gm", Identity: endless,
+			Frame: frame("wallets"), List: app + "/wallets", Path: app + "/wallets/x", Tab: tab, May: tenancy.AllPermissions(), ID: "wal_01m7ewzp3pfr4976jxkvfa63gm", Identity: endless,
 			CreatedAt: moment, Balances: balances, BillingPeriod: &metering.BillingPeriod{Interval: metering.Month}, Current: metering.MonthOf(moment), Locked: true,
 			Subscription: &held, Plan: plan, Check: app + "/check", Adjust: app + "/wallets/x/adjust",
 			Transfer: app + "/wallets/x/transfer", Export: app + "/wallets/x/export.json",

@@ -142,8 +142,10 @@ func (req *Request) identify(r Route) error {
 			return err
 		}
 	}
-	if p, byPermission := r.Requires.(tenancy.Permission); byPermission && !req.Member.Permissions().Has(p) {
-		return fault.Newf(fault.PermissionDenied, "This requires the permission %s, which your role doesn't include. Ask an owner or admin for access.", p)
+	if p, byPermission := r.Requires.(tenancy.Permission); byPermission {
+		if err := req.Require(p); err != nil {
+			return err
+		}
 	}
 	if req.archivedAt() != 0 && r.Changes() && !r.Archived {
 		return fault.New(fault.Archived)

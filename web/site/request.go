@@ -48,6 +48,14 @@ func (req *Request) IsSignedIn() bool { return !req.User.ID.IsZero() }
 // May reports whether the member has a permission that applies here.
 func (req *Request) May(p tenancy.Permission) bool { return req.permissions().Has(p) }
 
+// Require refuses a member whose role lacks a permission.
+func (req *Request) Require(p tenancy.Permission) error {
+	if !req.Member.Permissions().Has(p) {
+		return fault.Newf(fault.PermissionDenied, "This requires the permission %s, which your role doesn't include. Ask an owner or admin for access.", p)
+	}
+	return nil
+}
+
 // Scope is the path's application.
 func (req *Request) Scope() tenancy.Scope { return req.App.Scope() }
 

@@ -214,7 +214,7 @@ func (s *Pages) downloadWallet(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	if err := req.Member.Permissions().Require(tenancy.WalletsWrite); err != nil {
+	if err := req.Require(tenancy.WalletsWrite); err != nil {
 		return site.Response{}, err
 	}
 	w, err := req.Reports().WalletByID(req.Context, id)

@@ -133,7 +133,7 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	if err != nil {
 		return supportpage.WalletHead{}, reports.WalletFound{}, err
 	}
-	if err := req.Member.Permissions().Require(tenancy.WalletsRead); err != nil {
+	if err := req.Require(tenancy.WalletsRead); err != nil {
 		return supportpage.WalletHead{}, reports.WalletFound{}, err
 	}
 	w, err := req.Reports().WalletByID(req.Context, id)
