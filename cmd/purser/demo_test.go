@@ -15,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"purser/cmd/purser/demo"
 	"purser/store/storetest"
+	"purser/tenancy"
 )
 
 // startDemo runs 'purser serve --demo' until stop is called.
@@ -93,10 +96,13 @@ func TestDemo(t *testing.T) {
 	})
 	t.Run("leads no member to a page that refuses them", func(t *testing.T) {
 		for _, role := range []string{"owner", "admin", "developer", "finance", "support"} {
-			if visited := followLinks(t, signIn(t, base, role+"@lumen.example", password[1])); visited < 50 {
+			if visited := followLinks(t, signIn(t, base, role+"@lumen.example", password[1]), 2); visited < 50 {
 				t.Errorf("%s has links to %d pages", role, visited)
 			}
 		}
+	})
+	t.Run("leads no custom role to a page that refuses it", func(t *testing.T) {
+		followLinksAsCustomRoles(t, environ[0], signIn(t, base, "finance@lumen.example", password[1]))
 	})
 	t.Run("shows every case on its page", func(t *testing.T) { demoPages(t, signIn(t, base, "owner@lumen.example", password[1])) })
 	stop()
@@ -189,17 +195,18 @@ var (
 	partOfAddress = regexp.MustCompile(`_[0-9a-z]{26}|/(plans|features|credits)/[^/?]+|[?].*`)
 )
 
-// followLinks opens every page of the dashboard that links lead to, two of each kind.
-func followLinks(t *testing.T, p pages) (visited int) {
+// followLinks opens every page of the dashboard that links lead to, up to a number of each
+// kind.
+func followLinks(t *testing.T, p pages, ofKind int) (visited int) {
 	t.Helper()
 	seen := map[string]int{}
-	for todo := []string{"/o/lumen", "/o/lumen/a/studio"}; len(todo) > 0; todo = todo[1:] {
+	for todo := []string{"/o/lumen"}; len(todo) > 0; todo = todo[1:] {
 		path := html.UnescapeString(todo[0])
 		kind := partOfAddress.ReplaceAllString(path, "$1")
 		if seen[path]++; seen[path] > 1 {
 			continue
 		}
-		if seen[kind+" "]++; seen[kind+" "] > 2 {
+		if seen[kind+" "]++; seen[kind+" "] > ofKind {
 			continue
 		}
 		visited++
@@ -208,6 +215,31 @@ func followLinks(t *testing.T, p pages) (visited int) {
 		}
 	}
 	return visited
+}
+
+// followLinksAsCustomRoles follows the links of a member whose role has one permission to
+// read, and of one whose role has all permissions but that.
+func followLinksAsCustomRoles(t *testing.T, database string, p pages) {
+	t.Helper()
+	db, err := pgx.Connect(t.Context(), strings.TrimPrefix(database, "DATABASE_URL="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	as := func(role string, permissions ...tenancy.Permission) {
+		if _, err := db.Exec(t.Context(), `UPDATE members SET permissions = $1 FROM users u WHERE u.id = user_id AND u.email = 'finance@lumen.example'`,
+			tenancy.PermissionsOf(permissions...).Names()); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(role, func(t *testing.T) { followLinks(t, p, 1) })
+	}
+	all := slices.Collect(tenancy.AllPermissions().Each())
+	for i, permission := range all {
+		if permission.Reads() {
+			as("only "+permission.String(), permission)
+			as("all but "+permission.String(), slices.Concat(all[:i], all[i+1:])...)
+		}
+	}
 }
 
 func demoPages(t *testing.T, p pages) {

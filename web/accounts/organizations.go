@@ -70,6 +70,7 @@ func (s *Pages) organizationPage(req *site.Request) (site.Response, error) {
 			continue
 		}
 		card := orgpage.ApplicationCard{Application: req.Place(app)}
+		card.Href = req.FirstPage(app)
 		if req.May(tenancy.WalletsRead) {
 			tenant := s.Store.App(app.Scope())
 			day, err := s.Store.Reports(app.Scope()).DayStats(req.Context, s.Now())

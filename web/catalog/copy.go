@@ -16,7 +16,7 @@ import (
 
 // copyPath links to the copy of a test catalog, for members who may change all of it.
 func copyPath(req *site.Request) string {
-	if req.App.Live || !mayCopy(req) {
+	if req.App.Live || !mayCopy(req) || !req.May(tenancy.PlansRead) {
 		return ""
 	}
 	return req.AppPath("catalog", "copy")

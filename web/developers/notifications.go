@@ -66,7 +66,7 @@ func notificationRows(req *site.Request, list []notify.Notification) (rows []not
 func newNotificationRow(req *site.Request, n notify.Notification) notifypage.NotificationRow {
 	row := notifypage.NotificationRow{Notification: n, Href: req.NotificationPath(n.ID)}
 	if n.Identity != "" {
-		row.WalletHref = req.WalletPath(n.WalletID)
+		row.WalletHref = req.WalletLink(n.WalletID)
 	}
 	return row
 }
@@ -86,7 +86,7 @@ func (s *Pages) notification(req *site.Request) (site.Response, error) {
 		Notification: n, About: s.aboutTypes()[n.Type], Data: indentJSON(n.Data), MayEdit: req.May(tenancy.WebhooksWrite), Webhooks: req.AppPath("webhooks"),
 	}
 	if n.Identity != "" {
-		view.WalletHref = req.WalletPath(n.WalletID)
+		view.WalletHref = req.WalletLink(n.WalletID)
 	}
 	endpoints, err := req.Notifications().Endpoints(req.Context)
 	if err != nil {

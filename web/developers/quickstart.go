@@ -43,7 +43,7 @@ func (s *Pages) quickstart(req *site.Request) (site.Response, error) {
 		Languages: docs.Languages,
 		Language:  language,
 		Done:      progress.IsUsed,
-		Events:    req.AppPath("events"),
+		Events:    req.LinkIfPermitted(tenancy.JournalRead, "events"),
 	}
 	call, hasFeature, err := firstCall(req, progress)
 	if err != nil {
@@ -69,9 +69,9 @@ func firstSteps(req *site.Request, p reports.Progress) []component.Step {
 		// After the first event the setup key may have been revoked.
 		{Text: "Create an API key", Done: p.HasKey || p.IsUsed, Href: firstKey(req),
 			Hint: "Use the preset “Setup and ingestion”. The secret is shown once."},
-		{Text: "Create a credit", Done: p.HasCredit, Href: req.LinkIfPermitted(tenancy.CreditsWrite, "credits"),
+		{Text: "Create a credit", Done: p.HasCredit, Href: req.LinkIfEditable(tenancy.CreditsRead, tenancy.CreditsWrite, "credits"),
 			Hint: "The unit you bill in: tokens, minutes, messages."},
-		{Text: "Create a feature", Done: p.HasFeature, Href: req.LinkIfPermitted(tenancy.FeaturesWrite, "features"),
+		{Text: "Create a feature", Done: p.HasFeature, Href: req.LinkIfEditable(tenancy.FeaturesRead, tenancy.FeaturesWrite, "features"),
 			Hint: "What your customers use, and what it costs."},
 		{Text: "Fund a wallet", Done: p.IsFunded, Hint: "The first deposit creates the wallet."},
 		{Text: "Send an event", Done: p.IsUsed, Hint: "Returns the charge immediately."},
@@ -84,10 +84,11 @@ const fromQuickstart = "quickstart"
 // firstKey is the URL of the form for a key that may do all steps, or "" without the
 // permission.
 func firstKey(req *site.Request) string {
-	if !req.May(tenancy.KeysWrite) {
+	form := req.LinkIfEditable(tenancy.KeysRead, tenancy.KeysWrite, "keys", "new")
+	if form == "" {
 		return ""
 	}
-	return req.AppPath("keys", "new") + "?" + url.Values{"preset": {string(keys.Setup)}, "from": {fromQuickstart}}.Encode()
+	return form + "?" + url.Values{"preset": {string(keys.Setup)}, "from": {fromQuickstart}}.Encode()
 }
 
 // firstCall names an existing credit and feature, or samples. A feature qualifies if it

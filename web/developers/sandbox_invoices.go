@@ -39,7 +39,7 @@ func (s *Pages) sandboxSubscriptions(req *site.Request) (rows []settingspage.San
 		}
 		providerIDs = append(providerIDs, sub.ProviderID)
 		rows = append(rows, settingspage.SandboxSubscription{
-			ID: sub.ProviderID, Identity: sub.Identity, WalletHref: req.WalletPath(sub.WalletID), Plan: sub.PlanName, State: subscriptionBadge(sub),
+			ID: sub.ProviderID, Identity: sub.Identity, WalletHref: req.WalletLink(sub.WalletID), Plan: sub.PlanName, State: subscriptionBadge(sub),
 		})
 	}
 	if len(rows) == 0 {

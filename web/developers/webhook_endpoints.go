@@ -60,9 +60,7 @@ func localTrial(req *site.Request) (trial notifypage.Trial, remember func(site.R
 		trial.Commands = append(trial.Commands, call.DefineCredit())
 	}
 	trial.Commands = append(trial.Commands, call.Deposit())
-	if req.May(tenancy.KeysWrite) {
-		trial.NewKey = req.AppPath("keys", "new")
-	}
+	trial.NewKey = req.LinkIfEditable(tenancy.KeysRead, tenancy.KeysWrite, "keys", "new")
 	return trial, remember, nil
 }
 

@@ -41,12 +41,29 @@ func (req *Request) Frame(title, current string) layout.Frame {
 	if req.ClockOffset > 0 {
 		f.Clock = layout.Clock{At: req.Now(), Ahead: req.ClockOffset}
 	}
-	f.Nav = layout.AppNav(f.App.Href, req.permissions())
+	f.Nav = req.appNav(req.App)
 	f.OrgNav = layout.OrgNav(f.Org.Href, req.permissions())
-	if req.UsesSandbox() && !req.Site.SandboxOff {
-		f.Nav = layout.WithSandbox(f.Nav, f.App.Href)
-	}
 	return f
+}
+
+// appNav is the navigation of an application, with the pages that the member may open.
+func (req *Request) appNav(app tenancy.Application) []layout.NavGroup {
+	home := req.OrgPath("a", app.Slug)
+	nav := layout.AppNav(home, req.permissions())
+	if req.usesSandboxOf(app) && !req.Site.SandboxOff {
+		nav = layout.WithSandbox(nav, home)
+	}
+	return nav
+}
+
+// FirstPage is the URL of the first page of an application that the member may open, or
+// "" if there is none.
+func (req *Request) FirstPage(app tenancy.Application) string {
+	nav := req.appNav(app)
+	if len(nav) == 0 {
+		return ""
+	}
+	return nav[0].Items[0].Href
 }
 
 // Place is an application in the navigation.
@@ -56,6 +73,8 @@ func (req *Request) Place(app tenancy.Application) layout.Application {
 
 // UsesSandbox reports whether the member can operate a sandbox of the application. Its
 // controls are those of the control API, which requires the same permission.
-func (req *Request) UsesSandbox() bool {
-	return req.Site.hasSandbox && !req.App.Live && !req.App.ID.IsZero() && req.May(tenancy.SubscriptionsWrite)
+func (req *Request) UsesSandbox() bool { return req.usesSandboxOf(req.App) }
+
+func (req *Request) usesSandboxOf(app tenancy.Application) bool {
+	return req.Site.hasSandbox && !app.Live && !app.ID.IsZero() && req.May(tenancy.SubscriptionsWrite)
 }

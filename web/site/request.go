@@ -187,11 +187,20 @@ func (req *Request) LogAccount(event string, user ids.ID, more ...any) {
 }
 
 // LinkIfPermitted is the URL of a page of the application, or "" without the permission.
-func (req *Request) LinkIfPermitted(needed tenancy.Permission, part string) string {
+func (req *Request) LinkIfPermitted(needed tenancy.Permission, parts ...string) string {
 	if !req.May(needed) {
 		return ""
 	}
-	return req.AppPath(part)
+	return req.AppPath(parts...)
+}
+
+// LinkIfEditable is the URL of a list of the application that the member may read and
+// change, or "".
+func (req *Request) LinkIfEditable(read, write tenancy.Permission, parts ...string) string {
+	if !req.May(write) {
+		return ""
+	}
+	return req.LinkIfPermitted(read, parts...)
 }
 
 // NotifyCashier starts the sync of a saved plan now instead of with the next periodic

@@ -78,7 +78,7 @@ func newAlertRow(req *site.Request, a payments.Alert) supportpage.AlertRow {
 		Title: words.title, Advice: words.advice, ObjectID: a.ObjectID, Identity: a.Identity, CreatedAt: a.CreatedAt, ResolvedAt: a.ResolvedAt,
 	}
 	if a.Identity != "" {
-		row.WalletHref = req.Listing(req.AppPath("wallets")).At("q", a.Identity)
+		row.WalletHref = req.CustomerLink(a.Identity)
 	}
 	if a.ResolvedAt == 0 && req.May(tenancy.SubscriptionsWrite) {
 		row.Resolve = req.AppPath("alerts", a.ID.Format(ids.Alert), "resolve")

@@ -95,7 +95,7 @@ func (s *Pages) runCheck(req *site.Request, use store.Usage) (*supportpage.Check
 	a.Gates = gateLines(&d)
 	wallet, err := req.Tenant().Wallet(req.Context, use.Identity)
 	if err == nil {
-		a.WalletHref = req.WalletPath(wallet.ID)
+		a.WalletHref = req.WalletLink(wallet.ID)
 	} else if !fault.Is(err, fault.WalletNotFound) {
 		return nil, err
 	}

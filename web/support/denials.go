@@ -122,7 +122,7 @@ func newDenialRow(req *site.Request, d reports.Denial, whole bool) supportpage.D
 	if whole {
 		row.Identity = d.Identity
 		if !d.WalletID.IsZero() {
-			row.WalletHref = req.WalletPath(d.WalletID)
+			row.WalletHref = req.WalletLink(d.WalletID)
 		}
 	}
 	return row
@@ -156,8 +156,8 @@ func (s *Pages) denial(req *site.Request) (site.Response, error) {
 		KeyName: d.KeyName, KeyID: d.KeyID.Format(ids.APIKey), RequestID: d.RequestID.Format(ids.Request), Again: checkAgain(req, d),
 	}
 	if !d.WalletID.IsZero() {
-		view.WalletHref = req.WalletPath(d.WalletID)
-		view.Wallet = view.WalletHref + "/denials"
+		view.HasWallet, view.WalletHref = true, req.WalletLink(d.WalletID)
+		view.Wallet = req.LinkIfPermitted(tenancy.WalletsRead, "wallets", d.WalletID.Format(ids.Wallet), "denials")
 	}
 	if req.May(tenancy.FeaturesRead) {
 		view.FeatureHref = req.AppPath("features", d.FeatureKey, "edit")

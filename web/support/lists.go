@@ -256,7 +256,7 @@ func (s *Pages) checkouts(req *site.Request) (site.Response, error) {
 		row := supportpage.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
 			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
-			WalletHref: req.Listing(req.AppPath("wallets")).At("q", c.Identity), State: component.CheckoutBadge(c.State), CreatedAt: c.CreatedAt,
+			WalletHref: req.CustomerLink(c.Identity), State: component.CheckoutBadge(c.State), CreatedAt: c.CreatedAt,
 		}
 		if c.IsOpen() {
 			row.ExpiresAt = c.ExpiresAt

@@ -28,7 +28,15 @@ var periods = []struct {
 	{"month", "This month", "in as many days before", 0},
 }
 
+// overview is the first page of an application. Members who may not read wallets get the
+// first page that they may open.
 func (s *Pages) overview(req *site.Request) (site.Response, error) {
+	if err := req.Require(tenancy.WalletsRead); err != nil {
+		if first := req.FirstPage(req.App); first != "" {
+			return site.Redirect(first), nil
+		}
+		return site.Response{}, err
+	}
 	chosen := periods[0]
 	for _, period := range periods {
 		if period.key == req.Query("days") {
@@ -230,9 +238,9 @@ func overviewSteps(req *site.Request, p reports.Progress) []component.Step {
 		return nil
 	}
 	return []component.Step{
-		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: req.LinkIfPermitted(tenancy.CreditsWrite, "credits"), Done: p.HasCredit},
-		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: req.LinkIfPermitted(tenancy.FeaturesWrite, "features"), Done: p.HasFeature},
-		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: req.LinkIfPermitted(tenancy.KeysWrite, "keys"), Done: p.HasKey || p.IsUsed},
+		{Text: "Create a credit", Hint: "The unit you bill in, such as tokens.", Href: req.LinkIfEditable(tenancy.CreditsRead, tenancy.CreditsWrite, "credits"), Done: p.HasCredit},
+		{Text: "Create a feature", Hint: "What your customers use, and what it costs.", Href: req.LinkIfEditable(tenancy.FeaturesRead, tenancy.FeaturesWrite, "features"), Done: p.HasFeature},
+		{Text: "Create an API key", Hint: "Authenticates your servers.", Href: req.LinkIfEditable(tenancy.KeysRead, tenancy.KeysWrite, "keys"), Done: p.HasKey || p.IsUsed},
 		{Text: "Deposit credits", Hint: "The first deposit creates the wallet.", Href: req.AppPath("quickstart"), Done: p.IsFunded},
 		{Text: "Track your first event", Href: req.AppPath("quickstart"), Done: p.IsUsed},
 	}

@@ -104,7 +104,7 @@ func newRequestRow(req *site.Request, r reports.Request) supportpage.RequestRow 
 		CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked, Feature: r.Feature,
 	}
 	if r.Identity != "" {
-		row.Identity, row.WalletHref = r.Identity, req.Listing(req.AppPath("wallets")).At("q", r.Identity)
+		row.Identity, row.WalletHref = r.Identity, req.CustomerLink(r.Identity)
 	}
 	if req.May(tenancy.KeysRead) {
 		row.KeyHref = req.AppPath("keys", r.KeyID.Format(ids.APIKey))
@@ -160,7 +160,7 @@ func requestResult(req *site.Request, id ids.ID, view *supportpage.RequestDetail
 				view.Row.At = t.Event.CreatedAt
 			}
 		}
-		view.Row.Identity, view.Row.WalletHref = t.Identity, req.WalletPath(t.WalletID)
+		view.Row.Identity, view.Row.WalletHref = t.Identity, req.WalletLink(t.WalletID)
 	case !fault.Is(err, fault.PathNotFound):
 		return err
 	}

@@ -9,13 +9,13 @@ import (
 func (s *Pages) Routes() []site.Route {
 	const app = site.AppPrefix
 	return []site.Route{
-		site.Get(app, tenancy.WalletsRead, s.overview),
+		site.Get(app, site.AnyMember, s.overview),
 		site.Get(app+"/search", tenancy.WalletsRead, s.search),
 
 		site.Get(app+"/wallets", tenancy.WalletsRead, s.wallets),
 		site.Get(app+"/wallets/new", tenancy.WalletsWrite, s.newWallet),
 		site.Post(app+"/wallets/new", tenancy.WalletsWrite, s.createWallet),
-		site.Get(app+"/wallets/{id}", tenancy.JournalRead, s.walletJournal),
+		site.Get(app+"/wallets/{id}", tenancy.WalletsRead, s.walletJournal),
 		site.Get(app+"/wallets/{id}/journal.csv", tenancy.JournalRead, s.Export(s.journalExport)),
 		site.Get(app+"/wallets/{id}/export.json", tenancy.JournalRead, s.downloadWallet),
 		site.Get(app+"/wallets/{id}/usage", tenancy.JournalRead, s.walletUsage),

@@ -10,28 +10,28 @@ import (
 
 func newEventRow(req *site.Request, e reports.EventFound, whole bool) supportpage.EventRow {
 	row := supportpage.EventRow{
-		Href: req.TransactionPath(e.TransactionID), EventID: e.EventID, FeatureKey: e.FeatureKey, EntityID: e.EntityID,
+		Href: req.TransactionLink(e.TransactionID), EventID: e.EventID, FeatureKey: e.FeatureKey, EntityID: e.EntityID,
 		Quantity: e.Quantity, Unit: e.Unit, Amount: e.Charge.Amount, CreditKey: e.CreditKey, OccurredAt: e.OccurredAt, CreatedAt: e.CreatedAt,
 	}
 	if whole {
-		row.Identity, row.WalletHref = e.Identity, req.WalletPath(e.WalletID)
+		row.Identity, row.WalletHref = e.Identity, req.WalletLink(e.WalletID)
 	}
 	if !e.DeduplicatedFrom.IsZero() {
-		row.FirstHref = req.TransactionPath(e.DeduplicatedFrom)
+		row.FirstHref = req.TransactionLink(e.DeduplicatedFrom)
 	}
 	return row
 }
 
 func newDepositRow(req *site.Request, d reports.DepositFound, whole bool) supportpage.DepositRow {
 	row := supportpage.DepositRow{
-		Href: req.TransactionPath(d.ID), ID: d.ID.Format(ids.Deposit), Kind: d.Kind, Amount: d.Amount, CreditKey: d.CreditKey,
+		Href: req.TransactionLink(d.ID), ID: d.ID.Format(ids.Deposit), Kind: d.Kind, Amount: d.Amount, CreditKey: d.CreditKey,
 		Source: sourceText(d.SourceKind, d.SourceID), CreatedAt: d.CreatedAt,
 	}
 	if d.IdempotencyKey != nil {
 		row.IdempotencyKey = *d.IdempotencyKey
 	}
 	if whole {
-		row.Identity, row.WalletHref = d.Identity, req.WalletPath(d.WalletID)
+		row.Identity, row.WalletHref = d.Identity, req.WalletLink(d.WalletID)
 	}
 	return row
 }
@@ -53,7 +53,7 @@ func newSubscriptionRow(req *site.Request, s reports.SubscriptionFound, whole bo
 		row.PlanHref = req.AppPath("plans", s.PlanKey, "view")
 	}
 	if whole {
-		row.Identity, row.WalletHref = s.Identity, req.WalletPath(s.WalletID)
+		row.Identity, row.WalletHref = s.Identity, req.WalletLink(s.WalletID)
 	}
 	return row
 }

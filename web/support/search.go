@@ -48,7 +48,7 @@ func (s *Pages) search(req *site.Request) (site.Response, error) {
 			view.Customers = append(view.Customers, hit)
 		}
 		if next != nil {
-			view.More = site.Listing{Path: req.AppPath("wallets")}.At("q", text)
+			view.More = req.CustomerLink(text)
 		}
 	}
 	if req.Query("go") != "" && !req.IsHTMX() {

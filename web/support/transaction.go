@@ -23,7 +23,7 @@ func (s *Pages) transaction(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	view := supportpage.Change{ID: id.Format(ids.Transaction), Identity: t.Identity, WalletHref: req.WalletPath(t.WalletID)}
+	view := supportpage.Change{ID: id.Format(ids.Transaction), Identity: t.Identity, WalletHref: req.WalletLink(t.WalletID)}
 	var entry metering.Entry
 	if t.Event != nil {
 		entry = t.Event.Entry()
@@ -42,7 +42,7 @@ func (s *Pages) transaction(req *site.Request) (site.Response, error) {
 			view.ReversedHref, view.ReversedID = req.TransactionPath(t.Reversed), t.Reversed.Format(ids.Transaction)
 		}
 		if side := t.Entry.Transfer; side != nil {
-			view.Other, view.OtherHref = side.Identity, req.WalletPath(side.WalletID)
+			view.Other, view.OtherHref = side.Identity, req.WalletLink(side.WalletID)
 		}
 		if view.By, err = userName(req, t.ByUserID); err != nil {
 			return site.Response{}, err
@@ -54,7 +54,7 @@ func (s *Pages) transaction(req *site.Request) (site.Response, error) {
 	view.Kind, view.Seq, view.Delta, view.CreatedAt = entry.Kind, entry.Seq, entry.Delta, entry.CreatedAt
 	view.After = metering.Balance{CreditKey: view.CreditKey, Amount: entry.BalanceAfter, Debt: entry.DebtAfter}
 	view.Before = balanceBefore(view.After, entry.Delta)
-	view.List = req.AppPath("wallets")
+	view.List = req.LinkIfPermitted(tenancy.WalletsRead, "wallets")
 	view.Frame = req.Frame(view.Title()+" · "+component.ShortIdentity(view.Identity), "wallets")
 	return site.Show(supportpage.Transaction(view)), nil
 }

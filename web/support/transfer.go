@@ -84,7 +84,7 @@ func transferPreview(req *site.Request, from metering.Wallet, requested store.Tr
 		return nil, err
 	}
 	preview := &supportpage.TransferPreview{
-		ToHref: req.WalletPath(to.ID), Amount: requested.Amount,
+		ToHref: req.WalletLink(to.ID), Amount: requested.Amount,
 		FromBefore: from.Balance(credit.ID), FromAfter: decision.From, ToBefore: to.Balance(credit.ID), ToAfter: decision.To,
 	}
 	preview.FromBefore.CreditKey, preview.ToBefore.CreditKey = credit.Key, credit.Key

@@ -13,6 +13,7 @@ import (
 	"purser/metering/rollup"
 	"purser/store"
 	"purser/store/rollups"
+	"purser/tenancy"
 	"purser/views/component"
 	supportpage "purser/views/page/support"
 	"purser/web/site"
@@ -191,7 +192,7 @@ func usageGroups(req *site.Request, in usageInput, u rollups.Usage) (head string
 		switch {
 		case in.by == byCustomer && in.Identity == "":
 			if !g.id.IsZero() {
-				row.Identity, row.Href = name, req.WalletPath(g.id)+"/usage"
+				row.Identity, row.Href = name, walletUsageLink(req, g.id)
 			}
 		case in.by == "key":
 			if shown := u.Keys[g.id].Key; shown != "" {
@@ -257,12 +258,18 @@ func (in usageInput) eventsHref(req *site.Request, feature string) string {
 	return list.At("", "")
 }
 
+// walletUsageLink is the URL of a wallet's usage, or "" for members who may not read
+// wallets.
+func walletUsageLink(req *site.Request, id ids.ID) string {
+	return req.LinkIfPermitted(tenancy.WalletsRead, "wallets", id.Format(ids.Wallet), "usage")
+}
+
 func usageTop(req *site.Request, in usageInput) (list []supportpage.UsageCustomer, err error) {
 	top, err := req.Site.Store.Rollups(req.Scope()).Top(req.Context, in.lastMoment(req), maxTopCustomers)
 	for _, w := range top {
 		if w.Credit == in.credit {
 			list = append(list, supportpage.UsageCustomer{
-				Identity: w.Identity, Href: req.WalletPath(w.WalletID) + "/usage", Events: w.Events,
+				Identity: w.Identity, Href: walletUsageLink(req, w.WalletID), Events: w.Events,
 				Charged: component.RoundedTotalText(w.Charged), Exact: component.TotalText(w.Charged), Credit: w.Credit,
 			})
 		}

@@ -177,6 +177,8 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	return head, w, nil
 }
 
+// walletJournal is the first page of a wallet. Members who may not read journals get its
+// balances alone.
 func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	before, err := req.BeforeSeq()
 	if err != nil {
@@ -185,6 +187,9 @@ func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	head, w, err := s.walletHead(req, "journal")
 	if err != nil {
 		return site.Response{}, err
+	}
+	if !req.May(tenancy.JournalRead) {
+		return site.Show(supportpage.WalletBalancesPage(head)), nil
 	}
 	lines, proof, more, err := req.Reports().Journal(req.Context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: site.PageSize})
 	if err != nil {

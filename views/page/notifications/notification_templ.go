@@ -24,7 +24,7 @@ type NotificationDetail struct {
 	Path         string
 	Webhooks     string
 	Notification notify.Notification
-	WalletHref   string // empty when it concerns no wallet
+	WalletHref   string // may be empty
 	About        string // what the type reports; may be empty
 	Data         string // indented JSON
 	Sent         []SentDelivery
