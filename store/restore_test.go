@@ -215,3 +215,38 @@ func TestExpectedGrantsAreThoseOfAMigratedDatabase(t *testing.T) {
 		}
 	}
 }
+
+// awaitQuestion returns when a connection has asked for the lock of restores.
+const awaitQuestion = `DO $$ BEGIN
+	WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'idle' AND query LIKE '%pg_try_advisory_lock%') LOOP
+		PERFORM pg_sleep(0.02);
+		PERFORM pg_stat_clear_snapshot();
+	END LOOP;
+END $$`
+
+// Postgres closes the connection of a program that has ended a moment later, so a restore
+// that is started again right away finds the lock taken.
+func TestARestoreWaitsForTheEndOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	address := storetest.EmptyURL(t)
+	begin := func() (*store.Restore, error) {
+		return store.BeginRestore(t.Context(), address, []byte("archive"), slog.New(slog.DiscardHandler))
+	}
+	first, err := begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error)
+	go func() {
+		second, err := begin()
+		if err == nil {
+			second.Close(t.Context())
+		}
+		result <- err
+	}()
+	storetest.Session(t, address)(awaitQuestion)
+	first.Close(t.Context())
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+}

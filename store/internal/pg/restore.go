@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -15,6 +16,10 @@ const (
 	// are verified. While it exists, Prepare refuses the database.
 	restoreMarker = "restore_unfinished"
 	restoreLock   = migrationLock + 1 // an advisory lock, held while a restore runs
+
+	// connectionsEnd is how long Postgres may take to close the connections of a program
+	// that has ended. On a busy machine it can be seconds.
+	connectionsEnd = 10 * time.Second
 )
 
 // CheckBackup refuses a database that pg_dump could not dump completely with this login,
@@ -67,15 +72,47 @@ func BeginRestore(ctx context.Context, address string, sum []byte, log *slog.Log
 	if err := s.usable(); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	var locked bool
-	if err := conn.QueryRow(ctx, `SELECT set_config('idle_session_timeout', '0', false) = '0' AND pg_try_advisory_lock($1)`, int64(restoreLock)).Scan(&locked); err != nil {
-		return nil, fmt.Errorf("store: locking out other restores: %w", err)
-	}
-	if !locked {
-		return nil, errors.New("store: another restore into this database is running")
+	if err := beAlone(ctx, conn); err != nil {
+		return nil, err
 	}
 	r := &Restore{Major: s.Version, conn: conn, address: address}
 	return r, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return r.mark(ctx, tx, sum) })
+}
+
+// beAlone locks out other restores for as long as the connection is open.
+func beAlone(ctx context.Context, conn *pgx.Conn) error {
+	locked, err := await(ctx, conn, `SELECT set_config('idle_session_timeout', '0', false) = '0' AND pg_try_advisory_lock($1)`, int64(restoreLock))
+	if err != nil {
+		return fmt.Errorf("store: locking out other restores: %w", err)
+	}
+	if !locked {
+		return errors.New("store: another restore into this database is running")
+	}
+	// The pg_restore of a restore that was killed may have read its whole archive and commit
+	// later, and its rows would pass for those of this one.
+	ended, err := await(ctx, conn, `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore')`)
+	if err != nil {
+		return fmt.Errorf("store: looking for another pg_restore: %w", err)
+	}
+	if !ended {
+		return errors.New("store: pg_restore of an earlier restore still runs on this database: wait until it has ended, then try again")
+	}
+	return nil
+}
+
+// await repeats a question until the answer is yes, for a few seconds: Postgres closes the
+// connections of a program a moment after the program has ended.
+func await(ctx context.Context, conn *pgx.Conn, question string, args ...any) (yes bool, err error) {
+	for deadline := time.Now().Add(connectionsEnd); ; {
+		if err := conn.QueryRow(ctx, question, args...).Scan(&yes); err != nil || yes || time.Now().After(deadline) {
+			return yes, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(connectionsEnd / 100):
+		}
+	}
 }
 
 // Extensions may bring tables of their own.
@@ -89,9 +126,6 @@ func (r *Restore) mark(ctx context.Context, tx pgx.Tx, sum []byte) error {
 	// Prepare looks for the marker under this lock.
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(migrationLock)); err != nil {
 		return fmt.Errorf("store: waiting for migrations: %w", err)
-	}
-	if err := noneLoads(ctx, tx); err != nil {
-		return err
 	}
 	var tables int
 	if err := tx.QueryRow(ctx, countTables).Scan(&tables); err != nil {
@@ -121,19 +155,6 @@ func (r *Restore) mark(ctx context.Context, tx pgx.Tx, sum []byte) error {
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO public.`+restoreMarker+` VALUES ($1)`, sum)
 	return err
-}
-
-// noneLoads refuses while pg_restore of a restore that was killed still runs. It may have
-// read its whole archive and commit later, and its rows would pass for those of this one.
-func noneLoads(ctx context.Context, tx pgx.Tx) error {
-	var loads bool
-	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pg_restore')`).Scan(&loads); err != nil {
-		return fmt.Errorf("store: looking for another pg_restore: %w", err)
-	}
-	if loads {
-		return errors.New("store: pg_restore of an earlier restore still runs on this database: wait until it has ended, then try again")
-	}
-	return nil
 }
 
 func isMarked(ctx context.Context, q interface {
