@@ -93,6 +93,8 @@ func PreviewChange(s PreviewInput, now int64) Preview {
 		if s.Subscription.Local() {
 			_, settled := RenewFree(s.Subscription.Schedule(order.Target), s.Payments, p.EffectiveAt)
 			granted = creditsOf(settled)
+		} else if order.Target.Free() && !freeGrantDue(s.Payments, order.Target.PlanID, order.Target.Interval.Containing(p.EffectiveAt, p.EffectiveAt)) {
+			granted = nil
 		}
 	case Upgrade:
 		p.Kind, p.Needs, p.ChargeCents = PreviewUpgrade, NeedsPaymentMethod, order.Target.AmountCents

@@ -207,6 +207,23 @@ func TestThePreviewOfAFreePlanIsWhatTheChangeDoes(t *testing.T) {
 	})
 }
 
+// A paid subscription that returns to a free plan gets its credits once in a period of the
+// free plan.
+func TestAPreviewedReturnToAFreePlanGrantsOnce(t *testing.T) {
+	t.Parallel()
+	_, before := StartFreeSubscription(named("first"), "ada", freeYear.Terms(), nil, hour)
+	current := on(pro)
+	preview := func(payments []Payment) metering.Amount {
+		return grantTotal(PreviewChange(PreviewInput{Subscription: current, Plan: freeYear, Payments: payments}, hour).Grants)
+	}
+	if granted, want := preview(nil), total(before); granted != want || want == 0 {
+		t.Errorf("a first return grants %d, expected %d", granted, want)
+	}
+	if granted := preview(before); granted != 0 {
+		t.Errorf("a return in a period that was granted grants %d", granted)
+	}
+}
+
 func TestPreviewChange(t *testing.T) {
 	t.Parallel()
 	scheduled := with(on(pro), func(s *Subscription) { s.Scheduled = &ScheduledChange{Target: basic.Terms(), EffectiveAt: 30 * day} })

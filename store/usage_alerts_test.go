@@ -120,6 +120,25 @@ func TestConcurrentChargesAlertOnce(t *testing.T) {
 	wantAlerts(t, s.alertsOf(t, url), "balance.low 8000", "balance.low 5000", "balance.low 2000", "balance.low 10", "balance.exhausted ")
 }
 
+// TestARefusedGroupAlertsWithTheBalanceOfTheWallet has a group whose first event can be
+// paid for, and whose second cannot.
+func TestARefusedGroupAlertsWithTheBalanceOfTheWallet(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 1)
+	s.rule(t, balanceRuleOf("low", 1))
+	s.credit(t, "ann", 10*messagePrice)
+	first, second := s.message("ann", "first"), s.message("ann", "second")
+	first.Quantity, second.Quantity = 9, 9
+	if _, refused, err := s.nodes[0].usage.TrackGroup([]store.Usage{first, second}); refused != 1 || !fault.Is(err, fault.InsufficientBalance) {
+		t.Fatalf("%d refuses it: %v", refused, err)
+	}
+	alerts := texts(t, connect(t, url), `SELECT data ->> 'balanceNanocredits' FROM notifications WHERE app_id = $1 AND type = 'balance.exhausted'`, s.application.ID)
+	if want := fmt.Sprint(10 * messagePrice); len(alerts) != 1 || alerts[0] != want {
+		t.Errorf("the alerts say %q, expected %s", alerts, want)
+	}
+}
+
 func TestARecoveredBalanceAlertsAgain(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

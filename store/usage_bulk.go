@@ -167,9 +167,12 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 	recorded := false
 	decisions, refused := metering.DecideGroup(state, usagesOf(members))
 	if refused >= 0 {
-		members[refused].decision = decisions[refused]
+		d := decisions[refused]
+		members[refused].decision = d
 		if w != nil {
-			b.raise(w, &decisions[refused])
+			// The members before it were not charged, so the balance is still the wallet's.
+			d.After = w.state.Wallet.Balance(d.After.CreditID)
+			b.raise(w, &d)
 		}
 		return
 	}

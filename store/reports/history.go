@@ -3,6 +3,7 @@ package reports
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,6 +21,9 @@ const (
 	historyRange = 2_000
 	// maxHistoryRanges bounds one page; after them the list returns a partial page.
 	maxHistoryRanges = 10
+	// maxBalanceRange is how many entries one statement reads at most when a balance is
+	// looked for. It returns few of them.
+	maxBalanceRange = 32_000
 )
 
 // HistoryQuery filters the entries of one wallet: newest first, or ascending from a
@@ -48,7 +52,7 @@ func (q HistoryQuery) filtered() bool {
 
 var (
 	listHistory = pg.Declare("list history", `
-		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
+		SELECT l.id, l.seq, l.kind, l.credit_id, (SELECT c.key FROM credits c WHERE c.app_id = $1 AND c.id = l.credit_id), l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
 			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
 			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
 			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
@@ -77,7 +81,7 @@ var (
 				e.deduplicated_from IS NOT NULL, NULL, NULL
 			FROM (`+pg.PackedRange+`) e
 			WHERE coalesce($5::text, 'charge') = 'charge'
-		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
+		) l
 		WHERE ($5::text IS NULL OR l.kind = $5) AND ($6::uuid IS NULL OR l.credit_id = $6) AND l.created_at >= $7 AND l.created_at < $8
 		ORDER BY CASE WHEN $9 THEN l.seq ELSE -l.seq END LIMIT $10`)
 
@@ -104,22 +108,26 @@ var (
 		SELECT p.created_ats[array_position(p.seqs, $3)]
 		FROM packed_events p WHERE p.app_id = $1 AND p.wallet_id = $2 AND p.first_seq <= $3 AND p.last_seq >= $3 AND array_position(p.seqs, $3) IS NOT NULL`)
 
-	// The newest entry of each credit in a range of numbers.
-	listLastOfCredits = pg.Declare("list last entries of credits", `
-		SELECT DISTINCT ON (c.key) c.id, c.key, l.balance_after, l.debt_after
+	// The newest entry of each credit before a number that is no charge.
+	listLastInJournal = pg.Declare("list last journal entries of credits", `
+		SELECT j.credit_id, j.seq, j.balance_after, j.debt_after
 		FROM (
-			SELECT seq, credit_id, balance_after, debt_after
-			FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5
-			UNION ALL
-			SELECT e.seq, (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
-				e.balance_after, coalesce(e.debt_after, 0)
-			FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq > $3 AND e.seq < $4 AND e.created_at <= $5
-			UNION ALL
-			SELECT e.seq, (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
-				e.balance_after, coalesce(e.debt_after, 0)
-			FROM (`+pg.PackedRange+`) e WHERE e.created_at <= $5
-		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
-		ORDER BY c.key, l.seq DESC`)
+			SELECT max(seq) AS seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 AND created_at <= $4 GROUP BY credit_id
+		) newest JOIN journal j ON j.app_id = $1 AND j.wallet_id = $2 AND j.seq = newest.seq`)
+
+	// The newest charge of each price in a range of numbers.
+	listLastCharges = pg.Declare("list last charges of prices", `
+		SELECT p.credit_id, l.seq, l.balance_after, coalesce(l.debt_after, 0)
+		FROM (
+			SELECT DISTINCT ON (e.price_number) e.price_number, e.seq, e.balance_after, e.debt_after
+			FROM (
+				SELECT price_number, seq, balance_after, debt_after
+				FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5
+				UNION ALL
+				SELECT price_number, seq, balance_after, debt_after FROM (`+pg.PackedRange+`) packed WHERE created_at <= $5
+			) e
+			ORDER BY e.price_number, e.seq DESC
+		) l JOIN prices p ON p.app_id = $1 AND p.number = l.price_number`)
 )
 
 // History lists entries of a wallet and returns the position of the next page, or 0 at
@@ -309,25 +317,14 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 		if err != nil {
 			return err
 		}
-		last := map[ids.ID]metering.Balance{}
-		// Every credit with an entry has a balance, so the search ends early unless a
-		// credit was not touched for long.
-		for high > 1 && len(last) < len(held[0].Balances) {
-			low := max(0, high-1-historyRange)
-			rows, err := pg.Collect(ctx, tx, listLastOfCredits, readBalanceAt, w.ID, low, high, moment)
-			if err != nil {
-				return err
-			}
-			for _, b := range rows {
-				if _, found := last[b.CreditID]; !found {
-					last[b.CreditID] = b
-				}
-			}
-			high = low + 1
+		last, err := tx.lastOfCredits(ctx, w, high, moment)
+		if err != nil {
+			return err
 		}
 		for _, b := range held[0].Balances { // in the order of their keys
 			if then, found := last[b.CreditID]; found {
-				balances = append(balances, then)
+				then.CreditKey = b.CreditKey
+				balances = append(balances, then.Balance)
 			}
 		}
 		return nil
@@ -335,7 +332,43 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 	return balances, err
 }
 
-func readBalanceAt(row pgx.CollectableRow) (b metering.Balance, err error) {
-	err = row.Scan(&b.CreditID, &b.CreditKey, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
+// lastOfCredits finds the newest entry of each credit that was made by a moment, below a
+// number. Credits come into a wallet by entries that are no charges, so of each credit only
+// the charges since the newest of those are of interest.
+func (tx appTx) lastOfCredits(ctx context.Context, w ledger.Wallet, high, moment int64) (map[ids.ID]balanceAt, error) {
+	entries, err := pg.Collect(ctx, tx, listLastInJournal, readBalanceAt, w.ID, high, moment)
+	if err != nil {
+		return nil, err
+	}
+	last, pending := map[ids.ID]balanceAt{}, map[ids.ID]bool{}
+	for _, e := range entries {
+		last[e.CreditID], pending[e.CreditID] = e, true
+	}
+	for step := int64(historyRange); len(pending) > 0 && high > 1; step = min(2*step, maxBalanceRange) {
+		low := max(0, high-1-step)
+		charges, err := pg.Collect(ctx, tx, listLastCharges, readBalanceAt, w.ID, low, high, moment)
+		if err != nil {
+			return nil, err
+		}
+		charged := map[ids.ID]bool{}
+		for _, c := range charges {
+			if pending[c.CreditID] && c.seq > last[c.CreditID].seq {
+				last[c.CreditID], charged[c.CreditID] = c, true
+			}
+		}
+		maps.DeleteFunc(pending, func(credit ids.ID, _ bool) bool { return charged[credit] || last[credit].seq > low })
+		high = low + 1
+	}
+	return last, nil
+}
+
+// balanceAt is what an entry left of its credit.
+type balanceAt struct {
+	metering.Balance
+	seq int64
+}
+
+func readBalanceAt(row pgx.CollectableRow) (b balanceAt, err error) {
+	err = row.Scan(&b.CreditID, &b.seq, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
 	return b, err
 }
