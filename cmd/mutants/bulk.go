@@ -9,8 +9,23 @@ var bulkMutants = []mutant{
 	},
 	{
 		name:    "a refused group is half applied",
-		changes: []change{once("store/usage_bulk.go", "\tif refused >= 0 {\n\t\tmembers[refused]", "\tif refused == 0 {\n\t\tmembers[refused]")},
+		changes: []change{once("store/usage_bulk.go", "\tif refused >= 0 {\n\t\td := ", "\tif refused == 0 {\n\t\td := ")},
 		pkg:     "./store", tests: "TestARefusedGroupChargesNothing",
+	},
+	{
+		name:    "the alert of a refused group has a balance that never was",
+		changes: []change{once("store/usage_bulk.go", "\t\t\td.After = w.state.Wallet.Balance(d.After.CreditID)\n", "")},
+		pkg:     "./store", tests: "TestARefusedGroupAlertsWithTheBalanceOfTheWallet",
+	},
+	{
+		name:    "a balance of the past is that of the last deposit",
+		changes: []change{once("store/reports/history.go", "if pending[c.CreditID] && c.seq > last[c.CreditID].seq {", "if pending[c.CreditID] && c.seq < last[c.CreditID].seq {")},
+		pkg:     "./store", tests: "TestBalancesAtEveryMoment",
+	},
+	{
+		name:    "a balance of the past ends with its first range",
+		changes: []change{once("store/reports/history.go", "return charged[credit] || last[credit].seq > low", "return true")},
+		pkg:     "./store", tests: "TestBalancesAtEveryMoment",
 	},
 	{
 		name:    "a group is divided between two transactions",

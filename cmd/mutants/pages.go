@@ -3,6 +3,21 @@ package main
 // Bugs in what pages show of an application.
 var pageMutants = []mutant{
 	{
+		name:    "a member who may not read wallets is linked to them",
+		changes: []change{once("web/site/paths.go", "return req.LinkIfPermitted(tenancy.WalletsRead, \"wallets\", id.Format(ids.Wallet))", "return req.LinkIfPermitted(tenancy.JournalRead, \"wallets\", id.Format(ids.Wallet))")},
+		pkg:     "./cmd/purser", tests: "TestDemo",
+	},
+	{
+		name:    "the preview of a return to a free plan grants again",
+		changes: []change{once("billing/preview.go", "} else if order.Target.Free() && !freeGrantDue(", "} else if order.Target.Free() && freeGrantDue(")},
+		pkg:     "./billing", tests: "TestAPreviewedReturnToAFreePlanGrantsOnce",
+	},
+	{
+		name:    "a restore doesn't wait for the end of the one before",
+		changes: []change{once("store/internal/pg/restore.go", "err != nil || yes || time.Now().After(deadline) {", "err != nil || yes || deadline.After(time.Now()) {")},
+		pkg:     "./store", tests: "TestARestoreWaitsForTheEndOfTheOneBefore",
+	},
+	{
 		name:    "denials of an identity are those of every application",
 		changes: []change{once("store/reports/denials.go", "WHERE app_id = $1 AND identity = $10 AND id < $2", "WHERE $1::uuid IS NOT NULL AND identity = $10 AND id < $2")},
 		pkg:     "./store", tests: "TestStatementsKeepTheRules",
