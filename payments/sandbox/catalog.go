@@ -25,12 +25,7 @@ func listProducts(c *call) (engine.Doc, error) {
 func getProduct(c *call) (engine.Doc, error) { return get(c, c.account.Products, "product") }
 
 func updateProduct(c *call) (engine.Doc, error) {
-	fields := productFields(c)
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	product, err := c.account.UpdateProduct(c.env, c.id(), fields)
-	return show(c, product, err)
+	return applyTo(c, c.account.UpdateProduct, productFields(c))
 }
 
 func productFields(c *call) engine.ProductFields {
@@ -57,11 +52,7 @@ func createPrice(c *call) (engine.Doc, error) {
 			p.Interval.Count = int(*count)
 		}
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	price, err := c.account.CreatePrice(c.env, p)
-	return show(c, price, err)
+	return apply(c, c.account.CreatePrice, p)
 }
 
 func getPrice(c *call) (engine.Doc, error) { return get(c, c.account.Prices, "price") }
@@ -71,11 +62,7 @@ func updatePrice(c *call) (engine.Doc, error) {
 		Active: c.params.Bool("active"), LookupKey: c.params.MaybeText("lookup_key"), TransferLookupKey: isTrue(c.params.Bool("transfer_lookup_key")),
 		Nickname: c.params.MaybeText("nickname"), Metadata: c.params.Pairs("metadata"),
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	price, err := c.account.UpdatePrice(c.env, c.id(), fields)
-	return show(c, price, err)
+	return applyTo(c, c.account.UpdatePrice, fields)
 }
 
 func listPrices(c *call) (engine.Doc, error) {

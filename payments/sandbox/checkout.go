@@ -20,11 +20,7 @@ func createSession(c *call) (engine.Doc, error) {
 	c.params.Texts("payment_method_types")
 	c.params.OneOf("ui_mode", "hosted")
 	c.params.Text("locale")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	session, err := c.account.CreateSession(c.env, p)
-	return show(c, session, err)
+	return apply(c, c.account.CreateSession, p)
 }
 
 func sessionLine(in *form.Fields) engine.NewSessionLine {
@@ -43,11 +39,7 @@ func sessionLine(in *form.Fields) engine.NewSessionLine {
 func getSession(c *call) (engine.Doc, error) { return get(c, c.account.Sessions, "checkout.session") }
 
 func expireSession(c *call) (engine.Doc, error) {
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	session, err := c.account.ExpireSession(c.env, c.id())
-	return show(c, session, err)
+	return apply(c, c.account.ExpireSession, c.id())
 }
 
 func listSessions(c *call) (engine.Doc, error) {

@@ -5,22 +5,13 @@ import "purser/payments/sandbox/engine"
 func createCustomer(c *call) (engine.Doc, error) {
 	fields := customerFields(c)
 	fields.Attach, fields.TestClock = c.params.Text("payment_method"), c.params.Text("test_clock")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	customer, err := c.account.CreateCustomer(c.env, fields)
-	return show(c, customer, err)
+	return apply(c, c.account.CreateCustomer, fields)
 }
 
 func getCustomer(c *call) (engine.Doc, error) { return get(c, c.account.Customers, "customer") }
 
 func updateCustomer(c *call) (engine.Doc, error) {
-	fields := customerFields(c)
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	customer, err := c.account.UpdateCustomer(c.env, c.id(), fields)
-	return show(c, customer, err)
+	return applyTo(c, c.account.UpdateCustomer, customerFields(c))
 }
 
 func customerFields(c *call) engine.CustomerFields {
@@ -31,11 +22,7 @@ func customerFields(c *call) engine.CustomerFields {
 }
 
 func deleteCustomer(c *call) (engine.Doc, error) {
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	customer, err := c.account.DeleteCustomer(c.env, c.id())
-	return show(c, customer, err)
+	return apply(c, c.account.DeleteCustomer, c.id())
 }
 
 func searchCustomers(c *call) (engine.Doc, error) {
@@ -72,11 +59,7 @@ func createBalanceTransaction(c *call) (engine.Doc, error) {
 		Customer: c.id(), Amount: c.params.Int("amount"), Currency: c.params.Text("currency"), Description: c.params.Text("description"),
 		Metadata: c.params.Pairs("metadata"),
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	transaction, err := c.account.CreateBalanceTransaction(c.env, p)
-	return show(c, transaction, err)
+	return apply(c, c.account.CreateBalanceTransaction, p)
 }
 
 func listBalanceTransactions(c *call) (engine.Doc, error) {
@@ -101,20 +84,11 @@ func createMethod(c *call) (engine.Doc, error) {
 }
 
 func attachMethod(c *call) (engine.Doc, error) {
-	customer := c.params.Text("customer")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	method, err := c.account.AttachMethod(c.env, c.id(), customer)
-	return show(c, method, err)
+	return applyTo(c, c.account.AttachMethod, c.params.Text("customer"))
 }
 
 func detachMethod(c *call) (engine.Doc, error) {
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	method, err := c.account.DetachMethod(c.env, c.id())
-	return show(c, method, err)
+	return apply(c, c.account.DetachMethod, c.id())
 }
 
 func listMethods(c *call) (engine.Doc, error) { return methodsOf(c, c.params.Text("customer")) }
@@ -136,11 +110,7 @@ func createPortal(c *call) (engine.Doc, error) {
 	p := engine.Portal{
 		Customer: c.params.Text("customer"), ReturnURL: c.params.Text("return_url"), Configuration: c.params.Text("configuration"), Flow: flow.Text("type"),
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	portal, err := c.account.CreatePortal(c.env, p)
-	return show(c, portal, err)
+	return apply(c, c.account.CreatePortal, p)
 }
 
 func createConfiguration(c *call) (engine.Doc, error) {
@@ -159,9 +129,5 @@ func createConfiguration(c *call) (engine.Doc, error) {
 		ChangesOwn: enabled("subscription_update"), ChangesAddress: enabled("customer_update"),
 	}
 	c.params.Ignore("login_page")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	configuration, err := c.account.CreateConfiguration(c.env, p)
-	return show(c, configuration, err)
+	return apply(c, c.account.CreateConfiguration, p)
 }

@@ -30,20 +30,11 @@ func payInvoice(c *call) (engine.Doc, error) {
 }
 
 func finalizeInvoice(c *call) (engine.Doc, error) {
-	advances := c.params.Bool("auto_advance")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	invoice, err := c.account.FinalizeInvoice(c.env, c.id(), advances)
-	return show(c, invoice, err)
+	return applyTo(c, c.account.FinalizeInvoice, c.params.Bool("auto_advance"))
 }
 
 func voidInvoice(c *call) (engine.Doc, error) {
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	invoice, err := c.account.VoidInvoice(c.env, c.id())
-	return show(c, invoice, err)
+	return apply(c, c.account.VoidInvoice, c.id())
 }
 
 func getIntent(c *call) (engine.Doc, error) {
@@ -68,11 +59,7 @@ func createRefund(c *call) (engine.Doc, error) {
 		Charge: c.params.Text("charge"), Intent: c.params.Text("payment_intent"), Amount: c.params.Int("amount"), Metadata: c.params.Pairs("metadata"),
 		Reason: c.params.OneOf("reason", "duplicate", "fraudulent", "requested_by_customer"),
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	refund, err := c.account.CreateRefund(c.env, p)
-	return show(c, refund, err)
+	return apply(c, c.account.CreateRefund, p)
 }
 
 func getRefund(c *call) (engine.Doc, error) { return get(c, c.account.Refunds, "refund") }

@@ -164,6 +164,21 @@ func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) 
 	return c.account.Render(any(o).(engine.Object)), nil
 }
 
+// apply refuses unknown parameters, makes a change and renders its result. All
+// parameters have been read by then.
+func apply[P any, O engine.Object](c *call, change func(engine.Env, P) (O, error), p P) (engine.Doc, error) {
+	if err := c.params.Problem(); err != nil {
+		return nil, err
+	}
+	o, err := change(c.env, p)
+	return show(c, o, err)
+}
+
+// applyTo is apply for a change to the object that the path names.
+func applyTo[P any, O engine.Object](c *call, change func(engine.Env, string, P) (O, error), p P) (engine.Doc, error) {
+	return apply(c, func(env engine.Env, p P) (O, error) { return change(env, c.id(), p) }, p)
+}
+
 // show renders the result of a change.
 func show[T engine.Object](c *call, o T, err error) (engine.Doc, error) {
 	if err != nil {

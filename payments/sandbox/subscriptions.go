@@ -19,11 +19,7 @@ func createSubscription(c *call) (engine.Doc, error) {
 	}
 	c.params.OneOf("proration_behavior", prorationBehaviors...)
 	c.params.OneOf("collection_method", "charge_automatically")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	s, err := c.account.CreateSubscription(c.env, p)
-	return show(c, s, err)
+	return apply(c, c.account.CreateSubscription, p)
 }
 
 // itemChanges reads items[0][id], items[0][price] and the like.
@@ -50,11 +46,7 @@ func updateSubscription(c *call) (engine.Doc, error) {
 		CancelAt: instant(c.params.Int("cancel_at")), Metadata: c.params.Pairs("metadata"), Method: c.params.MaybeText("default_payment_method"),
 		SavesMethod: c.params.Group("payment_settings").MaybeText("save_default_payment_method"), OffSession: c.params.Bool("off_session"),
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	s, err := c.account.UpdateSubscription(c.env, c.id(), p)
-	return show(c, s, err)
+	return applyTo(c, c.account.UpdateSubscription, p)
 }
 
 func cancelSubscription(c *call) (engine.Doc, error) {
@@ -109,11 +101,7 @@ func updateSchedule(c *call) (engine.Doc, error) {
 	for _, phase := range c.params.List("phases") {
 		p.Phases = append(p.Phases, newPhase(phase, usual))
 	}
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	schedule, err := c.account.UpdateSchedule(c.env, c.id(), p)
-	return show(c, schedule, err)
+	return applyTo(c, c.account.UpdateSchedule, p)
 }
 
 func newPhase(in *form.Fields, usual string) engine.NewPhase {
@@ -133,9 +121,5 @@ func newPhase(in *form.Fields, usual string) engine.NewPhase {
 
 func releaseSchedule(c *call) (engine.Doc, error) {
 	c.params.Bool("preserve_cancel_date")
-	if err := c.params.Problem(); err != nil {
-		return nil, err
-	}
-	schedule, err := c.account.ReleaseSchedule(c.env, c.id())
-	return show(c, schedule, err)
+	return apply(c, c.account.ReleaseSchedule, c.id())
 }
