@@ -47,10 +47,7 @@ func accountPage(req *site.Request, rename, password component.Draft) (templ.Com
 }
 
 func (s *Pages) renameAccount(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	name, err := tenancy.ParseName(f.Text("name"))
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
@@ -76,10 +73,7 @@ func passwordForm(req *site.Request, d component.Draft) templ.Component {
 
 // changePassword requires the current password, so it needs no reauthentication.
 func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if err := f.Check("password", checkChoice(req, f.Raw("password"), req.User)); err != nil {
 		return site.Response{}, err
 	}
@@ -89,8 +83,8 @@ func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 	var account people.Account
 	if f.OK() {
 		var right bool
-		account, right, err = s.confirmPassword(req, f.Raw("current"))
-		if err != nil {
+		var err error
+		if account, right, err = s.confirmPassword(req, f.Raw("current")); err != nil {
 			return site.Response{}, err
 		}
 		if !right {

@@ -73,10 +73,7 @@ func (s *Pages) factorPage(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	sealed, err := base64.StdEncoding.DecodeString(f.Raw("seed"))
 	if err != nil {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Start again from your account.")

@@ -25,10 +25,7 @@ func (s *Pages) forgot(req *site.Request) (site.Response, error) {
 	if s.Mail == nil {
 		return site.Response{}, fault.New(fault.PathNotFound)
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	email, err := tenancy.ParseEmail(f.Text("email"))
 	if err := f.Check("email", err); err != nil {
 		return site.Response{}, err
@@ -98,10 +95,7 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if err := f.Check("password", checkChoice(req, f.Raw("password"), user)); err != nil {
 		return site.Response{}, err
 	}

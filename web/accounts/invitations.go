@@ -31,10 +31,7 @@ func inviteForm(req *site.Request, access orgpage.AccessForm) orgpage.Invite {
 // invite creates a link, mails it if there is an address, and shows it once: only its
 // hash is stored.
 func (s *Pages) invite(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	note, err := tenancy.ParseName(f.Text("note"))
 	if err := f.Check("note", err); err != nil {
 		return site.Response{}, err
@@ -141,10 +138,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	joining := people.Acceptance{User: req.User}
 	if !req.IsSignedIn() {
 		if joining.User, err = newUser(req, f, invited.Organization); err != nil {

@@ -36,10 +36,7 @@ func (s *Pages) loginPage(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) login(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	next := site.LocalPath(f.Raw("next"))
 	account, right, err := s.checkPassword(req, f.Text("email"), f.Raw("password"))
 	if err != nil {
@@ -195,10 +192,7 @@ func (s *Pages) codePage(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	user, waiting := req.AwaitingCode(codeTimeout)
 	if !waiting {
 		return site.Redirect("/login"), nil
@@ -236,10 +230,7 @@ func confirmForm(req *site.Request, d component.Draft, next string) (templ.Compo
 }
 
 func (s *Pages) confirm(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	next := site.LocalPath(f.Raw("next"))
 	account, right, err := s.confirmPassword(req, f.Raw("password"))
 	if err != nil {

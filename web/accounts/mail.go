@@ -40,10 +40,7 @@ func mailField(m people.Membership, topic tenancy.MailTopic) string {
 
 // chooseMails stores what the user wants to be mailed about.
 func (s *Pages) chooseMails(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	memberships, err := req.UserStore().Memberships(req.Context)
 	if err != nil {
 		return site.Response{}, err

@@ -109,10 +109,7 @@ func (s *Pages) changeMember(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	given, err := readAccess(f)
 	if err != nil {
 		return site.Response{}, err

@@ -43,10 +43,7 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 	if err := s.mayCreateOrganizations(req); err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	org, err := tenancy.NewOrganization(ids.New(), f.Text("name"), s.Now())
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
@@ -92,10 +89,7 @@ func (s *Pages) newApplicationPage(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	mode := f.Text("mode")
 	if mode != "live" && mode != "development" {
 		f.Fail("mode", "Select an environment.")
@@ -138,10 +132,7 @@ func ownsLiveWithoutFactor(req *site.Request) bool {
 // setFactorRequirement turns the requirement on or off. Only a member with an
 // authenticator may turn it on, so that at least one member can turn it off.
 func (s *Pages) setFactorRequirement(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	required := f.Text("required") == "yes"
 	if required && !req.HasFactor {
 		return req.RedirectVia("/account/factor"), nil
@@ -156,10 +147,7 @@ func (s *Pages) setFactorRequirement(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) renameOrganization(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	renamed, err := req.Org.Rename(f.Text("name"))
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err

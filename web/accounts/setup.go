@@ -105,10 +105,7 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	bootstrap, err := s.readBootstrap(f, req)
 	if err != nil {
 		return site.Response{}, err

@@ -14,10 +14,7 @@ const themeLifetime = 365 * 24 * time.Hour
 // chooseTheme keeps the chosen theme in the browser and returns to the page. The system's
 // theme deletes the cookie.
 func (s *Pages) chooseTheme(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	cookie := &http.Cookie{
 		Name: component.ThemeCookie, Value: component.ParseTheme(f.Text("theme")), Path: "/", MaxAge: int(themeLifetime.Seconds()),
 		HttpOnly: true, Secure: s.OverHTTPS(req.HTTP()), SameSite: http.SameSiteLaxMode,

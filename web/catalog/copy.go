@@ -117,10 +117,7 @@ func moneyOrNone(p billing.Price, action billing.CatalogAction) string {
 // copyCatalog applies the catalog that the page compared. If either application has changed
 // since then, which the versions in the form tell, the comparison is shown again.
 func (s *Pages) copyCatalog(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	view, target, err := copyView(req, f.Text("to"))
 	if err != nil {
 		return site.Response{}, err

@@ -34,10 +34,7 @@ func (s *Pages) newCredit(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) createCredit(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	credit := metering.Credit{
 		ID: ids.New(), Key: f.CatalogKey("key"), Name: f.CatalogName("name"), Unit: f.CatalogUnit("unit"), CreatedAt: req.Site.Now(),
 	}
@@ -71,10 +68,7 @@ func (s *Pages) updateCredit(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {
 		return site.Response{}, err

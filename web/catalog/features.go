@@ -39,10 +39,7 @@ func (s *Pages) newFeature(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) createFeature(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	feature := metering.Feature{
 		ID:              ids.New(),
 		Key:             f.CatalogKey("key"),
@@ -85,10 +82,7 @@ func (s *Pages) updateFeature(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {
 		return site.Response{}, err

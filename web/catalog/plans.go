@@ -64,10 +64,7 @@ func (s *Pages) newPlan(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) createPlan(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	typed := typedPlan(f)
 	if rowsChanged(f, &typed) {
 		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed})
@@ -129,10 +126,7 @@ func (s *Pages) updatePlan(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {
 		return site.Response{}, err

@@ -61,10 +61,7 @@ func (s *Pages) newAlertRule(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) createAlertRule(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	kind := site.Choice(f, "kind", metering.AlertBalance, metering.AlertAllowance)
 	if !f.OK() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of alerts.")
@@ -115,10 +112,7 @@ func (s *Pages) updateAlertRule(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	return putAlertRule(req, f, settingspage.AlertRuleForm{Kind: rule.Kind, Key: rule.Key, Stored: rule})
 }
 

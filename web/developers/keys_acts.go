@@ -17,10 +17,7 @@ func (s *Pages) rotateKey(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	overlap := site.Choice(f, "overlap", keys.Overlaps()...)
 	if !f.OK() {
 		detail, err := keyDetail(req, old)
@@ -65,10 +62,7 @@ func (s *Pages) revokeKey(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if req.App.Live && f.Text("confirm") != key.Name {
 		detail, err := keyDetail(req, key)
 		detail.TypedBad = "The name doesn't match. Enter it exactly as shown."

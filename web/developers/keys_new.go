@@ -57,10 +57,7 @@ func keyIDFor(app, form ids.ID) ids.ID {
 // createKey creates the key and shows its secret in this response, the only one that
 // contains it. A resubmitted form finds the existing key and shows no secret.
 func (s *Pages) createKey(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	number, err := ids.Parse(ids.APIKey, f.Raw("id"))
 	if err != nil || number.IsZero() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")

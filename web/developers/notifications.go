@@ -153,10 +153,7 @@ func (s *Pages) redeliver(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	endpoint, err := ids.Parse(ids.WebhookEndpoint, f.Text("endpoint"))
 	if err != nil {
 		return site.Response{}, fault.New(fault.WebhookEndpointNotFound)

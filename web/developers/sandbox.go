@@ -158,10 +158,7 @@ func (s *Pages) sandboxAction(req *site.Request, run func(*site.Form) (message s
 	if provider.Stripe {
 		return site.Response{}, fault.New(fault.PathNotFound)
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	message, err := run(f)
 	if err != nil {
 		return site.Response{}, err

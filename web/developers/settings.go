@@ -13,10 +13,7 @@ func (s *Pages) settings(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) updateSettings(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	// One at a time, so that each error is shown at its field.
 	named, err := req.App.Change(f.Text("name"), "")
 	if err := f.Check("name", err); err != nil {
@@ -44,10 +41,7 @@ func (s *Pages) updateSettings(req *site.Request) (site.Response, error) {
 // revokeKeys stops all traffic of the application, so a live application's name must be
 // typed.
 func (s *Pages) revokeKeys(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if req.App.Live && f.Text("confirm") != req.App.Name {
 		view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.App.Name, DeploymentURL: req.App.DeploymentURL})
 		view.TypedBad = "The name doesn't match. Enter it exactly as shown."

@@ -46,10 +46,7 @@ func (s *Pages) connectProvider(req *site.Request) (site.Response, error) {
 	if s.Cashier == nil {
 		return site.Response{}, fault.New(fault.PathNotFound)
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	message := "Stripe connected. Syncing plans."
 	account := cashier.Account{APIKey: f.Text("api_key"), WebhookSecret: f.Text("webhook_secret"), By: req.Actor()}
 	if account.APIKey == "" {

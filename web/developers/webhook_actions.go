@@ -35,10 +35,7 @@ func (s *Pages) updateEndpoint(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {
 		return site.Response{}, err
@@ -84,10 +81,11 @@ func (s *Pages) endpointConflict(req *site.Request, f *site.Form) (site.Response
 
 // switchEndpoint pauses or enables an endpoint.
 func (s *Pages) switchEndpoint(req *site.Request) (site.Response, error) {
-	e, f, err := endpointAction(req)
+	e, err := pathEndpoint(req)
 	if err != nil {
 		return site.Response{}, err
 	}
+	f := req.Form
 	to := site.Choice(f, "status", notify.Enabled, notify.Paused)
 	if !f.OK() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Reload the page and try again.")
@@ -101,16 +99,6 @@ func (s *Pages) switchEndpoint(req *site.Request) (site.Response, error) {
 	return req.Done(req.EndpointPath(e.ID), "Endpoint enabled. Waiting notifications are being sent, oldest first.")
 }
 
-// endpointAction reads the endpoint of the path, and the form.
-func endpointAction(req *site.Request) (notify.Endpoint, *site.Form, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return e, nil, err
-	}
-	f, err := req.Form()
-	return e, f, err
-}
-
 // endpointRefusal shows the endpoint's page with what is wrong with one of its forms.
 func endpointRefusal(req *site.Request, e notify.Endpoint, f *site.Form) (site.Response, error) {
 	view, err := endpointPage(req, e)
@@ -120,10 +108,11 @@ func endpointRefusal(req *site.Request, e notify.Endpoint, f *site.Form) (site.R
 
 // testEndpoint sends an example and leads to its page, which shows what came of it.
 func (s *Pages) testEndpoint(req *site.Request) (site.Response, error) {
-	e, f, err := endpointAction(req)
+	e, err := pathEndpoint(req)
 	if err != nil {
 		return site.Response{}, err
 	}
+	f := req.Form
 	kind := site.Choice(f, "type", notify.Types()...)
 	if !f.OK() {
 		return endpointRefusal(req, e, f)
@@ -139,10 +128,11 @@ func (s *Pages) testEndpoint(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) replayEndpoint(req *site.Request) (site.Response, error) {
-	e, f, err := endpointAction(req)
+	e, err := pathEndpoint(req)
 	if err != nil {
 		return site.Response{}, err
 	}
+	f := req.Form
 	replay := notifications.Replay{EndpointID: e.ID, From: f.Count("from", 1), OnlyFailed: site.Choice(f, "only", "failed", "all") == "failed", Now: req.Now()}
 	if f.Text("to") != "" {
 		if replay.To = f.Count("to", 1); f.OK() && replay.To < replay.From {
@@ -170,10 +160,11 @@ func (s *Pages) replayEndpoint(req *site.Request) (site.Response, error) {
 
 // rotateEndpoint replaces the secret and shows the new one, in this response only.
 func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
-	e, f, err := endpointAction(req)
+	e, err := pathEndpoint(req)
 	if err != nil {
 		return site.Response{}, err
 	}
+	f := req.Form
 	var values []string
 	for _, o := range notifypage.Overlaps() {
 		values = append(values, o.Value)
@@ -201,10 +192,11 @@ func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
 
 // deleteEndpoint drops what waits for the endpoint, so a live one's host must be typed.
 func (s *Pages) deleteEndpoint(req *site.Request) (site.Response, error) {
-	e, f, err := endpointAction(req)
+	e, err := pathEndpoint(req)
 	if err != nil {
 		return site.Response{}, err
 	}
+	f := req.Form
 	if req.App.Live && f.Text("confirm") != notifypage.Host(e) {
 		view, err := endpointPage(req, e)
 		view.TypedBad = "The name doesn't match. Enter it exactly as shown."

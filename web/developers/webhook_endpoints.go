@@ -132,10 +132,7 @@ func withoutField(err error) error {
 // createEndpoint shows the secret in this response, the only one that contains it. A
 // resubmitted form finds the existing endpoint and shows no secret.
 func (s *Pages) createEndpoint(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	id, err := ids.Parse(ids.WebhookEndpoint, f.Raw("id"))
 	if err != nil || id.IsZero() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of webhooks.")

@@ -24,26 +24,27 @@ type Form struct {
 	Problems []component.Problem // in the order of detection
 }
 
-// Form parses the body of a POST.
-func (req *Request) Form() (*Form, error) {
+// readForm parses the body of a POST.
+func (req *Request) readForm() error {
 	r := req.HTTP()
 	r.Body = http.MaxBytesReader(req.echo.Response(), r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			return nil, fault.Newf(fault.BodyTooLarge, "The form is too large.")
+			return fault.Newf(fault.BodyTooLarge, "The form is too large.")
 		}
-		return nil, fault.Newf(fault.InvalidRequest, "The form data was invalid. Go back and try again.")
+		return fault.Newf(fault.InvalidRequest, "The form data was invalid. Go back and try again.")
 	}
 	if len(r.PostForm) > maxFormFields {
-		return nil, fault.Newf(fault.BodyTooLarge, "The form is too large.")
+		return fault.Newf(fault.BodyTooLarge, "The form is too large.")
 	}
 	for _, values := range r.PostForm {
 		if slices.ContainsFunc(values, isInvalidText) {
-			return nil, fault.Newf(fault.InvalidRequest, "The form contains invalid characters. Go back and try again.")
+			return fault.Newf(fault.InvalidRequest, "The form contains invalid characters. Go back and try again.")
 		}
 	}
-	return &Form{values: r.PostForm}, nil
+	req.Form = &Form{values: r.PostForm}
+	return nil
 }
 
 // isInvalidText reports whether Postgres would refuse the text.

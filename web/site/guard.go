@@ -89,7 +89,10 @@ func (req *Request) respond(r Route) (Response, error) {
 	if req.MustChange && !r.temporary && (r.Requires != Anyone || r.Method != http.MethodGet) {
 		return req.RedirectVia("/account/password"), nil
 	}
-	if req.IsSignedIn() && r.Method != http.MethodGet {
+	if r.Method != http.MethodGet {
+		if err := req.readForm(); err != nil {
+			return Response{}, err
+		}
 		if err := req.checkFormToken(); err != nil {
 			return Response{}, err
 		}
@@ -172,12 +175,11 @@ func (req *Request) findApplication(slug string) error {
 // checkFormToken refuses a form that was not rendered in this session. The cross-origin
 // check covers browsers that send Sec-Fetch-Site or Origin; this covers the others.
 func (req *Request) checkFormToken() error {
-	f, err := req.Form()
-	if err != nil {
-		return err
+	if !req.IsSignedIn() {
+		return nil
 	}
 	want := req.formToken()
-	if want == "" || subtle.ConstantTimeCompare([]byte(f.Raw(component.FormTokenField)), []byte(want)) != 1 {
+	if want == "" || subtle.ConstantTimeCompare([]byte(req.Form.Raw(component.FormTokenField)), []byte(want)) != 1 {
 		req.LogAccount("form without its session's token refused", req.User.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")
 	}

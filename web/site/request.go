@@ -29,6 +29,7 @@ type Request struct {
 	echo    echo.Context
 	Context context.Context // the request's, with the session in it
 	Bearer  *Bearer
+	Form    *Form // what was submitted; nil for a page
 
 	User       tenancy.User
 	HasFactor  bool // the user has an authenticator

@@ -27,10 +27,7 @@ func (s *Pages) adjust(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	requested := readAdjustment(f)
 	requested.WalletID, requested.By, requested.Now = wallet, req.User.ID, req.Now()
 	if f.OK() {

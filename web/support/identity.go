@@ -26,10 +26,7 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	to, err := metering.ParseIdentity(f.Text("to"))
 	if err != nil {
 		f.Fail("to", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
@@ -66,10 +63,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if metering.IsTombstone(w.Identity) {
 		return req.Done(req.WalletPath(w.ID), "Customer erased.")
 	}

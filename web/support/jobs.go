@@ -58,10 +58,7 @@ func (s *Pages) jobs(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) retryJob(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if err := req.Queue().RetryJobNow(req.Context, queue.JobKind(f.Text("kind")), f.Raw("object"), req.Now()); err != nil {
 		return site.Response{}, err
 	}

@@ -101,10 +101,7 @@ func (s *Pages) refund(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	view.Reason = f.Text("reason")
 	if view.Reason == "" || utf8.RuneCountInString(view.Reason) > store.MaxReversalReason {
 		f.Fail("reason", fmt.Sprintf("Enter a reason of up to %d characters.", store.MaxReversalReason))

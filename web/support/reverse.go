@@ -77,10 +77,7 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	requested := readReversal(f)
 	requested.EventID, requested.By, requested.CreatedAt = e.EventID, req.User.ID, req.Now()
 	if f.OK() {

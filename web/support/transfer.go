@@ -30,10 +30,7 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	requested := readTransfer(f)
 	requested.From, requested.By, requested.CreatedAt = from.Identity, req.User.ID, req.Now()
 	view := supportpage.TransferForm{

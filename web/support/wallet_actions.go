@@ -24,10 +24,7 @@ func (s *Pages) newWallet(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) createWallet(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	identity, err := metering.ParseIdentity(f.Text("identity"))
 	if err != nil {
 		f.Fail("identity", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
@@ -112,10 +109,7 @@ func balanceOf(w reports.WalletFound, creditKey string) metering.Balance {
 }
 
 func (s *Pages) addCredits(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	view, w, err := s.addCreditsView(req, f.Text("credit"), f.Text("amount"))
 	if err != nil {
 		return site.Response{}, err
@@ -169,10 +163,7 @@ func (s *Pages) checkoutLinkView(req *site.Request, key, planKey string) (suppor
 }
 
 func (s *Pages) createCheckoutLink(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	view, w, err := s.checkoutLinkView(req, f.Text("key"), f.Text("plan"))
 	if err != nil {
 		return site.Response{}, err
@@ -225,10 +216,7 @@ func (s *Pages) changePlanView(req *site.Request, key, planKey string) (supportp
 }
 
 func (s *Pages) changePlan(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	view, w, err := s.changePlanView(req, f.Text("key"), f.Text("plan"))
 	if err != nil {
 		return site.Response{}, err
@@ -260,10 +248,7 @@ func (s *Pages) cancelPlan(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	if s.Cashier == nil {
 		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
 	}

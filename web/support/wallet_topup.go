@@ -28,10 +28,7 @@ func (s *Pages) topUpLinkView(req *site.Request, typed supportpage.TopUpLink) (s
 }
 
 func (s *Pages) createTopUpLink(req *site.Request) (site.Response, error) {
-	f, err := req.Form()
-	if err != nil {
-		return site.Response{}, err
-	}
+	f := req.Form
 	view, w, err := s.topUpLinkView(req, supportpage.TopUpLink{
 		Key: f.Text("key"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Price: f.Text("price"), Currency: strings.ToLower(f.Text("currency")),
 	})
