@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"purser/ids"
@@ -35,17 +34,10 @@ var (
 // repeated idempotency key gives the first deposit back, whatever else it says.
 func (a App) Deposit(ctx context.Context, requested Deposit) (d Deposit, duplicate bool, err error) {
 	walletID := ids.New()
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			d, duplicate, err = tx.deposit(ctx, walletID, requested)
-			return err
-		})
-		// The key was taken between the look and the insert, or the reply to COMMIT
-		// was lost: the next look finds the deposit, ours or another's.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
-		}
-	}
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+		d, duplicate, err = tx.deposit(ctx, walletID, requested)
+		return err
+	})
 	a.app.WalletChanged(requested.Identity)
 	return d, duplicate, err
 }

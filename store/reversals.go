@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -91,17 +90,10 @@ func (a App) Reverse(ctx context.Context, requested Reversal) (r Reversal, dupli
 		return r, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the reversal.")
 	}
 	var identity string
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			r, identity, duplicate, err = tx.reverseCharge(ctx, requested)
-			return err
-		})
-		// The key was used for another wallet meanwhile, or the reply to COMMIT was
-		// lost: the next attempt finds the reversal, this one or the other.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
-		}
-	}
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+		r, identity, duplicate, err = tx.reverseCharge(ctx, requested)
+		return err
+	})
 	if identity != "" {
 		a.app.WalletChanged(identity)
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,17 +78,10 @@ func (a App) Transfer(ctx context.Context, requested Transfer) (t Transfer, dupl
 	if requested.Reason == "" {
 		return t, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the transfer.")
 	}
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			t, duplicate, err = tx.transfer(ctx, requested)
-			return err
-		})
-		// The key was used for other wallets meanwhile, or the reply to COMMIT was lost:
-		// the next attempt finds the transfer, this one or the other.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
-		}
-	}
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+		t, duplicate, err = tx.transfer(ctx, requested)
+		return err
+	})
 	a.app.WalletChanged(requested.From)
 	a.app.WalletChanged(requested.To)
 	return t, duplicate, err

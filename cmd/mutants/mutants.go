@@ -92,7 +92,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a deposit whose commit is unknown is not looked up",
-		changes: []change{once("store/deposits.go", "if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {", "if pg.SQLState(err) != pg.UniqueViolation || errors.Is(err, pg.ErrCommitUnknown) {")},
+		changes: []change{once("store/internal/pg/tx.go", "if SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {", "if SQLState(err) != UniqueViolation || errors.Is(err, ErrCommitUnknown) {")},
 		pkg:     "./store", tests: "TestDepositSurvivesACutConnection",
 	},
 	{

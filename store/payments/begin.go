@@ -51,24 +51,17 @@ type BeginInput struct {
 // stored and the key stays free.
 func (a App) Begin(ctx context.Context, b BeginInput) (rec OperationRecord, began bool, err error) {
 	walletID := ids.New()
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.VerifyFence(ctx, b.Fence); err != nil {
-				return err
-			}
-			rec, err = tx.operation(ctx, b.Op.Kind, b.Op.IdempotencyKey)
-			if !errors.Is(err, ErrUnknown) {
-				return err
-			}
-			rec, err = tx.begin(ctx, walletID, b)
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+		if err := tx.VerifyFence(ctx, b.Fence); err != nil {
 			return err
-		})
-		// Another identity took the key between the read and the insert, or the reply
-		// to COMMIT was lost: the next attempt finds the stored operation.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
 		}
-	}
+		rec, err = tx.operation(ctx, b.Op.Kind, b.Op.IdempotencyKey)
+		if !errors.Is(err, ErrUnknown) {
+			return err
+		}
+		rec, err = tx.begin(ctx, walletID, b)
+		return err
+	})
 	a.app.WalletChanged(b.Identity)
 	return rec, err == nil && rec.ID == b.Op.ID, err
 }

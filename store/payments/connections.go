@@ -203,18 +203,12 @@ func (tx appTx) holdConnection(ctx context.Context, id ids.ID) error {
 // one. The sandbox does not replace itself: two nodes that connect it at once both get
 // the first connection.
 func (a Accounts) PutConnection(ctx context.Context, requested Connection, now int64) (c Connection, err error) {
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if c, err = tx.putConnection(ctx, requested, now); err != nil {
-				return err
-			}
-			return tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
-		})
-		// Another connection became current, or the reply to COMMIT was lost.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+		if c, err = tx.putConnection(ctx, requested, now); err != nil {
+			return err
 		}
-	}
+		return tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
+	})
 	return c, err
 }
 

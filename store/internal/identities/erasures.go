@@ -2,7 +2,6 @@ package identities
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -73,17 +72,10 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 	case strings.Contains(requested.Reason, requested.Identity):
 		return e, false, fault.Newf(fault.InvalidRequest, "The reason is kept, so it must not contain the identity.")
 	}
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
-			e, duplicate, err = tx.erase(ctx, requested)
-			return err
-		})
-		// The key was used meanwhile, or the reply to COMMIT was lost: the next attempt
-		// finds the erasure, this one or the other.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
-		}
-	}
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx transaction) error {
+		e, duplicate, err = tx.erase(ctx, requested)
+		return err
+	})
 	a.app.WalletChanged(requested.Identity)
 	return e, duplicate, err
 }

@@ -2,7 +2,6 @@ package identities
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -98,17 +97,10 @@ func readIdentityChange(row pgx.CollectableRow) (c identityChange, err error) {
 // operation of either identity runs meanwhile. Caches of all nodes have the wallet with
 // another version and another epoch, so that none decides by them.
 func (a App) Rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
-	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
-			w, duplicate, err = tx.rename(ctx, requested)
-			return err
-		})
-		// The key or the identity was taken meanwhile, or the reply to COMMIT was lost:
-		// the next attempt finds which.
-		if pg.SQLState(err) != pg.UniqueViolation && !errors.Is(err, pg.ErrCommitUnknown) {
-			break
-		}
-	}
+	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx transaction) error {
+		w, duplicate, err = tx.rename(ctx, requested)
+		return err
+	})
 	a.app.WalletChanged(requested.From)
 	a.app.WalletChanged(requested.To)
 	return w, duplicate, err

@@ -84,6 +84,18 @@ func retry(ctx context.Context, try func() error) error {
 	}
 }
 
+// RetryKeyed runs a transaction again when a unique index refused its row, or the reply to
+// COMMIT was lost: the next attempt finds the row, this request's or another's.
+func RetryKeyed[T any](ctx context.Context, transact func(context.Context, func(context.Context, T) error) error, work func(context.Context, T) error) (err error) {
+	for range MaxAttempts {
+		err = transact(ctx, work)
+		if SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {
+			break
+		}
+	}
+	return err
+}
+
 // Snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) Snapshot(ctx context.Context, work func(context.Context, *Tx) error) error {
 	a.begins = BeginSnapshot
