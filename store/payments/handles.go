@@ -55,14 +55,10 @@ type handle struct{ app pg.App }
 type appTx struct{ ledger.Tx }
 
 func (h handle) transact(ctx context.Context, work func(context.Context, appTx) error) error {
-	return h.app.Transact(ctx, inLedger(work))
+	return h.app.Transact(ctx, ledger.Work(work))
 }
 
 // snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (h handle) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
-	return h.app.Snapshot(ctx, inLedger(work))
-}
-
-func inLedger(work func(context.Context, appTx) error) func(context.Context, *pg.Tx) error {
-	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.In(tx)}) }
+	return h.app.Snapshot(ctx, ledger.Work(work))
 }

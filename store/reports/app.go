@@ -31,14 +31,10 @@ func Open(db *pg.DB, keepFailures, keepDenials time.Duration) *Counters {
 type appTx struct{ ledger.Tx }
 
 func (a App) transact(ctx context.Context, work func(context.Context, appTx) error) error {
-	return a.app.Transact(ctx, inLedger(work))
+	return a.app.Transact(ctx, ledger.Work(work))
 }
 
 // snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
-	return a.app.Snapshot(ctx, inLedger(work))
-}
-
-func inLedger(work func(context.Context, appTx) error) func(context.Context, *pg.Tx) error {
-	return func(ctx context.Context, tx *pg.Tx) error { return work(ctx, appTx{ledger.In(tx)}) }
+	return a.app.Snapshot(ctx, ledger.Work(work))
 }

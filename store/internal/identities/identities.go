@@ -17,5 +17,5 @@ func Open(app pg.App) App { return App{app: app} }
 type transaction struct{ ledger.Tx }
 
 func (a App) transact(ctx context.Context, work func(context.Context, transaction) error) error {
-	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error { return work(ctx, transaction{ledger.In(tx)}) })
+	return a.app.Transact(ctx, ledger.Work(work))
 }
