@@ -241,7 +241,7 @@ func (tx appTx) writeCounts(ctx context.Context, counted *appStats) error {
 	hours := newColumns(7)
 	for _, hour := range sortedKeys(counted.hours, cmp.Compare) {
 		c := counted.hours[hour]
-		hours.add(hour, c.uses, c.denials, c.requests, c.failures, optionalID(c.oldest), optionalID(c.newest))
+		hours.add(hour, c.uses, c.denials, c.requests, c.failures, pg.OrNull(c.oldest), pg.OrNull(c.newest))
 	}
 	for _, added := range []struct {
 		pg.Statement
@@ -281,13 +281,6 @@ func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {
 	return slices.SortedFunc(maps.Keys(m), compare)
 }
 
-func optionalID(id ids.ID) *ids.ID {
-	if id.IsZero() {
-		return nil
-	}
-	return &id
-}
-
 // columns are rows transposed for unnest.
 type columns [][]any
 
@@ -300,12 +293,16 @@ func (c columns) add(row ...any) {
 }
 
 // exec runs a statement that inserts one row for each row of the columns.
-func (c columns) exec(ctx context.Context, tx appTx, s pg.Statement, before ...any) error {
+func (c columns) exec(ctx context.Context, tx appTx, s pg.Statement) error {
 	if len(c[0]) == 0 {
 		return nil
 	}
+	return tx.Exec(ctx, s, int64(len(c[0])), c.args()...)
+}
+
+func (c columns) args() (list []any) {
 	for _, column := range c {
-		before = append(before, column)
+		list = append(list, column)
 	}
-	return tx.Exec(ctx, s, int64(len(c[0])), before...)
+	return list
 }

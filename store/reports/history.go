@@ -52,33 +52,17 @@ func (q HistoryQuery) filtered() bool {
 
 var (
 	listHistory = pg.Declare("list history", `
-		SELECT l.id, l.seq, l.kind, l.credit_id, (SELECT c.key FROM credits c WHERE c.app_id = $1 AND c.id = l.credit_id), l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
-			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
-			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
-			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
-			(SELECT r.reason FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
-			(SELECT r.idempotency_key FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
-			`+transferOfEntry+`,
-			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
-				WHERE p.app_id = $1 AND p.number = l.price_number)
+		SELECT`+lineColumns+`
 		FROM (
-			SELECT j.id, j.seq, j.kind, j.credit_id, j.delta_nanocredits AS delta, j.balance_after, j.debt_after, j.idempotency_key,
-				j.created_at, NULL::bigint AS price_number, NULL::bytea AS event_id, NULL::text AS entity_id, NULL::bigint AS quantity,
-				false AS deduplicated, j.source_kind, j.source_id
+			SELECT`+entryLineColumns+`
 			FROM journal j
 			WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq > $3 AND j.seq < $4 AND $5 IS DISTINCT FROM 'charge'
 			UNION ALL
-			SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
-				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
-				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
-				e.deduplicated_from IS NOT NULL, NULL, NULL
+			SELECT`+chargeLineColumns+`
 			FROM usage_events e
 			WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq > $3 AND e.seq < $4 AND coalesce($5::text, 'charge') = 'charge'
 			UNION ALL
-			SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
-				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
-				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
-				e.deduplicated_from IS NOT NULL, NULL, NULL
+			SELECT`+chargeLineColumns+`
 			FROM (`+pg.PackedRange+`) e
 			WHERE coalesce($5::text, 'charge') = 'charge'
 		) l

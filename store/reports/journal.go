@@ -71,40 +71,53 @@ const transferOfEntry = `coalesce(
 				FROM transfers t JOIN wallets w ON w.app_id = $1 AND w.id = t.wallet_id
 				WHERE t.app_id = $1 AND t.to_entry_id = l.id AND l.kind = 'transfer'))`
 
-var (
-	// Entries and charges are numbered together, so the newest of both are among the
-	// newest of each.
-	listJournal = pg.Declare("list journal", `
-		SELECT l.id, l.seq, l.kind, l.credit_id, c.key, l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
+const (
+	// lineColumns are the columns of a line l, as readJournalLine reads them. The key of its
+	// credit is read for the lines that are listed: with a join, Postgres may read all lines
+	// once per credit.
+	lineColumns = `
+			l.id, l.seq, l.kind, l.credit_id, (SELECT c.key FROM credits c WHERE c.app_id = $1 AND c.id = l.credit_id), l.delta, l.balance_after, l.debt_after, l.idempotency_key, l.created_at,
 			l.price_number, l.event_id, l.entity_id, l.quantity, l.deduplicated, l.source_kind, l.source_id,
 			(SELECT a.reason FROM adjustments a WHERE a.app_id = $1 AND a.entry_id = l.id),
 			(SELECT r.event_id FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT r.reason FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
 			(SELECT r.idempotency_key FROM reversals r WHERE r.app_id = $1 AND r.entry_id = l.id AND l.kind = 'reversal'),
-			`+transferOfEntry+`,
+			` + transferOfEntry + `,
 			(SELECT f.key FROM prices p JOIN features f ON f.app_id = $1 AND f.id = p.feature_id
-				WHERE p.app_id = $1 AND p.number = l.price_number)
-		FROM (
-			(SELECT j.id, j.seq, j.kind, j.credit_id, j.delta_nanocredits AS delta, j.balance_after, j.debt_after, j.idempotency_key,
+				WHERE p.app_id = $1 AND p.number = l.price_number)`
+
+	// entryLineColumns are the columns of l for the entry j.
+	entryLineColumns = `
+				j.id, j.seq, j.kind, j.credit_id, j.delta_nanocredits AS delta, j.balance_after, j.debt_after, j.idempotency_key,
 				j.created_at, NULL::bigint AS price_number, NULL::bytea AS event_id, NULL::text AS entity_id, NULL::bigint AS quantity,
-				false AS deduplicated, j.source_kind, j.source_id
+				false AS deduplicated, j.source_kind, j.source_id`
+
+	// chargeLineColumns are the columns of l for the event e.
+	chargeLineColumns = `
+				e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
+				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
+				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
+				e.deduplicated_from IS NOT NULL, NULL, NULL`
+)
+
+var (
+	// Entries and charges are numbered together, so the newest of both are among the
+	// newest of each.
+	listJournal = pg.Declare("list journal", `
+		SELECT`+lineColumns+`
+		FROM (
+			(SELECT`+entryLineColumns+`
 			FROM journal j WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3
 			ORDER BY j.seq DESC LIMIT $4)
 			UNION ALL
-			(SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
-				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
-				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
-				e.deduplicated_from IS NOT NULL, NULL, NULL
+			(SELECT`+chargeLineColumns+`
 			FROM usage_events e WHERE e.app_id = $1 AND e.wallet_id = $2 AND e.seq < $3
 			ORDER BY e.seq DESC LIMIT $4)
 			UNION ALL
-			(SELECT e.tx_id, e.seq, 'charge', (SELECT p.credit_id FROM prices p WHERE p.app_id = $1 AND p.number = e.price_number),
-				-e.amount_nanocredits, e.balance_after, coalesce(e.debt_after, 0), NULL,
-				e.created_at, e.price_number, e.event_id, e.entity_id, e.quantity,
-				e.deduplicated_from IS NOT NULL, NULL, NULL
+			(SELECT`+chargeLineColumns+`
 			FROM (`+pg.PackedNewest+`) e
 			ORDER BY e.seq DESC LIMIT $4)
-		) l JOIN credits c ON c.app_id = $1 AND c.id = l.credit_id
+		) l
 		ORDER BY l.seq DESC LIMIT $4`)
 
 	// The last entry of each of some credits before a number, if it is not too far

@@ -166,17 +166,9 @@ func (tx appTx) writeRequests(ctx context.Context, list []Request) error {
 	rows := newColumns(12)
 	for i, r := range list {
 		slot := int32((written - int64(len(list)) + int64(i)) % RingSize)
-		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID, pg.OrNull(r.Identity), pg.OrNull(r.Feature), pg.OrNull(r.Message))
+		rows.add(slot, r.ID, r.At, r.Method, r.Route, int32(r.Status), pg.OrNull(string(r.Code)), r.TookMicros, r.KeyID, pg.OrNull(r.Identity), pg.OrNull(r.Feature), pg.OrNull(r.Message))
 	}
 	return rows.exec(ctx, tx, putRequests)
-}
-
-// code is the error as it is stored: NULL for none.
-func (r Request) code() *string {
-	if r.Code == "" {
-		return nil
-	}
-	return (*string)(&r.Code)
 }
 
 // writeFailures stores failed requests and deletes some expired ones.
@@ -186,13 +178,9 @@ func (tx appTx) writeFailures(ctx context.Context, list []Request, oldest ids.ID
 	}
 	rows := newColumns(11)
 	for _, r := range list {
-		rows.add(r.ID, r.At, r.Method, r.Route, int32(r.Status), r.code(), r.TookMicros, r.KeyID, r.Identity, r.Feature, pg.OrNull(r.Message))
+		rows.add(r.ID, r.At, r.Method, r.Route, int32(r.Status), pg.OrNull(string(r.Code)), r.TookMicros, r.KeyID, r.Identity, r.Feature, pg.OrNull(r.Message))
 	}
-	args := make([]any, len(rows))
-	for i, column := range rows {
-		args[i] = column
-	}
-	if _, err := tx.ExecAny(ctx, putFailures, args...); err != nil {
+	if _, err := tx.ExecAny(ctx, putFailures, rows.args()...); err != nil {
 		return err
 	}
 	_, err := tx.ExecAny(ctx, PruneFailures, oldest, prunedFailures)
