@@ -108,11 +108,7 @@ func creditConflict(req *site.Request, yours catalogpage.CreditForm) (site.Respo
 }
 
 func pathCredit(req *site.Request) (metering.Credit, error) {
-	key, err := req.CatalogKey()
-	if err != nil {
-		return metering.Credit{}, err
-	}
-	return req.Tenant().Credit(req.Context, key)
+	return site.AtKey(req, req.Tenant().Credit)
 }
 
 func creditValues(c metering.Credit) catalogpage.CreditForm {

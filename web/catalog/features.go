@@ -9,7 +9,6 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
 	catalogpage "purser/views/page/catalog"
@@ -155,11 +154,7 @@ func featureConflict(req *site.Request, f *site.Form) (site.Response, error) {
 }
 
 func pathFeature(req *site.Request) (metering.Feature, error) {
-	key, err := req.CatalogKey()
-	if err != nil {
-		return metering.Feature{}, err
-	}
-	return req.Tenant().Feature(req.Context, key)
+	return site.AtKey(req, req.Tenant().Feature)
 }
 
 // fields reads the fields of a feature.
@@ -214,7 +209,7 @@ func asLocked(values catalogpage.FeatureValues, stored metering.Feature) catalog
 }
 
 func featureForm(req *site.Request, form catalogpage.FeatureForm) (templ.Component, error) {
-	options, err := creditOptions(req)
+	options, err := req.CreditOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -232,14 +227,4 @@ func featureForm(req *site.Request, form catalogpage.FeatureForm) (templ.Compone
 
 func hasOption(options []component.Option, value string) bool {
 	return slices.ContainsFunc(options, func(o component.Option) bool { return o.Value == value })
-}
-
-// creditOptions lists the credits that a feature or a grant can use.
-func creditOptions(req *site.Request) ([]component.Option, error) {
-	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
-	var options []component.Option
-	for _, c := range credits {
-		options = append(options, component.Option{Value: c.Key, Text: c.Name + " (" + c.Key + ")"})
-	}
-	return options, err
 }

@@ -122,11 +122,11 @@ func (r *rowReader) accepts(row int, key string) bool {
 // checkReferences looks up the features and credits of the rows, so that a typo is shown
 // at its row. The store checks again when it saves.
 func checkReferences(req *site.Request, f *site.Form, typed catalogpage.PlanValues) error {
-	features, err := featureOptions(req)
+	features, err := req.FeatureOptions()
 	if err != nil {
 		return err
 	}
-	credits, err := creditOptions(req)
+	credits, err := req.CreditOptions()
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
-	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
 	catalogpage "purser/views/page/catalog"
@@ -199,19 +198,15 @@ func planConflict(req *site.Request, yours catalogpage.PlanValues) (site.Respons
 }
 
 func pathPlan(req *site.Request) (billing.Plan, error) {
-	key, err := req.CatalogKey()
-	if err != nil {
-		return billing.Plan{}, err
-	}
-	return req.Tenant().Plan(req.Context, key)
+	return site.AtKey(req, req.Tenant().Plan)
 }
 
 func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, error) {
 	var err error
-	if form.Credits, err = creditOptions(req); err != nil {
+	if form.Credits, err = req.CreditOptions(); err != nil {
 		return nil, err
 	}
-	if form.Features, err = featureOptions(req); err != nil {
+	if form.Features, err = req.FeatureOptions(); err != nil {
 		return nil, err
 	}
 	title := "New plan"
@@ -231,16 +226,6 @@ func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, er
 // maxRowOptions is how many options the lists of all rows have together. In a larger form
 // the keys are typed, with suggestions.
 const maxRowOptions = 4000
-
-// featureOptions lists the features that a plan can name.
-func featureOptions(req *site.Request) ([]component.Option, error) {
-	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
-	var options []component.Option
-	for _, f := range features {
-		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
-	}
-	return options, err
-}
 
 // retrySync syncs a plan with the provider again.
 func (s *Pages) retrySync(req *site.Request) (site.Response, error) {

@@ -6,9 +6,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
-	"purser/store"
 	"purser/tenancy"
-	"purser/views/component"
 	settingspage "purser/views/page/settings"
 	"purser/web/site"
 )
@@ -34,17 +32,12 @@ func alertForm(req *site.Request, form settingspage.AlertRuleForm) (settingspage
 		title = form.Key
 	}
 	form.Frame, form.Base, form.Title = req.Frame(title, "alert-rules"), req.AppPath("settings", "alerts"), title
+	watched := req.CreditOptions
 	if form.Kind == metering.AlertAllowance {
-		features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
-		for _, f := range features {
-			form.Watched = append(form.Watched, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
-		}
-		return form, err
+		watched = req.FeatureOptions
 	}
-	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
-	for _, c := range credits {
-		form.Watched = append(form.Watched, component.Option{Value: c.Key, Text: c.Name + " (" + c.Key + ")"})
-	}
+	var err error
+	form.Watched, err = watched()
 	return form, err
 }
 
@@ -81,11 +74,7 @@ func (s *Pages) createAlertRule(req *site.Request) (site.Response, error) {
 
 // pathAlertRule is the rule of the path.
 func pathAlertRule(req *site.Request) (metering.AlertRule, error) {
-	key, err := req.CatalogKey()
-	if err != nil {
-		return metering.AlertRule{}, err
-	}
-	return req.Tenant().AlertRule(req.Context, key)
+	return site.AtKey(req, req.Tenant().AlertRule)
 }
 
 func (s *Pages) editAlertRule(req *site.Request) (site.Response, error) {

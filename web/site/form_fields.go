@@ -12,16 +12,6 @@ import (
 
 // The rules of catalog fields are those of package metering, which the API calls too.
 
-// CatalogKey is the path parameter of a credit, feature or plan. An invalid key is not
-// queried: Postgres refuses some strings.
-func (req *Request) CatalogKey() (string, error) {
-	key, err := req.Param("key")
-	if err == nil && !metering.IsKey(key) {
-		err = fault.New(fault.PathNotFound)
-	}
-	return key, err
-}
-
 // CatalogKey reads a key.
 func (f *Form) CatalogKey(field string) string { return f.parsed(field, metering.ParseKey) }
 

@@ -1,12 +1,14 @@
 package site
 
 import (
+	"context"
 	"net/url"
 	"slices"
 	"strconv"
 
 	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/store"
 	"purser/views/component"
 )
@@ -18,6 +20,37 @@ const (
 	// typed.
 	MaxOptions = 1000
 )
+
+// AtKey reads what the key in the path names. An invalid key is not queried: Postgres
+// refuses some strings.
+func AtKey[T any](req *Request, read func(context.Context, string) (T, error)) (found T, err error) {
+	key, err := req.Param("key")
+	if err != nil {
+		return found, err
+	}
+	if !metering.IsKey(key) {
+		return found, fault.New(fault.PathNotFound)
+	}
+	return read(req.Context, key)
+}
+
+// CreditOptions lists the credits to choose from.
+func (req *Request) CreditOptions() (options []component.Option, err error) {
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: MaxOptions})
+	for _, c := range credits {
+		options = append(options, component.Option{Value: c.Key, Text: c.Name + " (" + c.Key + ")"})
+	}
+	return options, err
+}
+
+// FeatureOptions lists the features to choose from.
+func (req *Request) FeatureOptions() (options []component.Option, err error) {
+	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: MaxOptions})
+	for _, f := range features {
+		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
+	}
+	return options, err
+}
 
 // Listing is the URL of a list with its active filters.
 type Listing struct {

@@ -1,9 +1,6 @@
 package support
 
 import (
-	"fmt"
-	"unicode/utf8"
-
 	"github.com/a-h/templ"
 
 	"purser/ids"
@@ -16,10 +13,7 @@ import (
 
 func (s *Pages) adjustForm(req *site.Request) (site.Response, error) {
 	view, err := s.adjustView(req, supportpage.AdjustForm{EntryID: ids.New().Format(ids.Transaction), Direction: "in"})
-	if err != nil {
-		return site.Response{}, err
-	}
-	return site.Show(view), nil
+	return site.Show(view), err
 }
 
 func (s *Pages) adjust(req *site.Request) (site.Response, error) {
@@ -42,10 +36,7 @@ func (s *Pages) adjust(req *site.Request) (site.Response, error) {
 		EntryID: f.Text("entry"), CreditKey: f.Text("credit"), Direction: f.Text("direction"),
 		Amount: f.Text("amount"), Reason: f.Text("reason"), Problems: f.Problems,
 	})
-	if err != nil {
-		return site.Response{}, err
-	}
-	return site.Invalid(view), nil
+	return site.Invalid(view), err
 }
 
 // adjusted is the confirmation message.
@@ -59,14 +50,7 @@ func adjusted(a store.Adjustment) string {
 
 // readAdjustment parses the form, without the wallet and the actor.
 func readAdjustment(f *site.Form) (requested store.Adjustment) {
-	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
-	if err != nil {
-		f.Fail("", "The form data was invalid. Open the form again.")
-	}
-	amount, ok := metering.ParseCredits(f.Text("amount"))
-	if !ok || amount == 0 {
-		f.Fail("amount", "Enter an amount above zero, such as 12.5 (up to 9 decimals).")
-	}
+	id, amount := readEntryID(f), readAmount(f)
 	direction := f.Text("direction")
 	if direction != "in" && direction != "out" {
 		f.Fail("direction", "Select Add or Remove.")
@@ -74,15 +58,9 @@ func readAdjustment(f *site.Form) (requested store.Adjustment) {
 	if f.Text("credit") == "" {
 		f.Fail("credit", "Select a credit.")
 	}
-	reason := f.Text("reason")
-	if reason == "" {
-		f.Fail("reason", "Enter a reason.")
-	}
-	if utf8.RuneCountInString(reason) > store.MaxReason || !utf8.ValidString(reason) {
-		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", store.MaxReason))
-	}
 	return store.Adjustment{
-		ID: id, CreditKey: f.Text("credit"), Delta: metering.Delta{Amount: amount, Out: direction == "out"}, Reason: reason,
+		ID: id, CreditKey: f.Text("credit"), Delta: metering.Delta{Amount: amount, Out: direction == "out"},
+		Reason: readReason(f, store.MaxReason),
 	}
 }
 
@@ -95,9 +73,6 @@ func (s *Pages) adjustView(req *site.Request, form supportpage.AdjustForm) (temp
 	if form.CreditKey == "" && len(head.Balances) > 0 { // a credit that the wallet holds
 		form.CreditKey = head.Balances[0].CreditKey
 	}
-	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
-	for _, c := range credits {
-		form.Credits = append(form.Credits, component.Option{Value: c.Key, Text: c.Name})
-	}
+	form.Credits, err = creditChoices(req)
 	return supportpage.AdjustPage(form), err
 }

@@ -3,7 +3,6 @@ package support
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"purser/fault"
 	"purser/ids"
@@ -46,9 +45,7 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 			WalletHead: head, Key: f.Text("key"), To: f.Text("to"), Answered: component.Answered{Problems: f.Problems},
 		})), nil
 	}
-	if s.Cashier != nil {
-		s.Cashier.Wake(req.Scope())
-	}
+	req.NotifyCashier()
 	return req.Done(req.WalletPath(w.ID), "Wallet renamed.")
 }
 
@@ -67,13 +64,8 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	if metering.IsTombstone(w.Identity) {
 		return req.Done(req.WalletPath(w.ID), "Customer erased.")
 	}
-	reason := f.Text("reason")
-	switch {
-	case reason == "":
-		f.Fail("reason", "Enter a reason.")
-	case utf8.RuneCountInString(reason) > store.MaxErasureReason:
-		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", store.MaxErasureReason))
-	case strings.Contains(reason, w.Identity):
+	reason := readReason(f, store.MaxErasureReason)
+	if strings.Contains(reason, w.Identity) {
 		f.Fail("reason", "The reason is kept. Leave the identity out of it.")
 	}
 	if f.Text("identity") != w.Identity {
@@ -92,8 +84,6 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 			WalletHead: head, Key: f.Text("key"), Typed: f.Text("identity"), Reason: reason, Answered: component.Answered{Problems: f.Problems},
 		})), nil
 	}
-	if s.Cashier != nil {
-		s.Cashier.Wake(req.Scope())
-	}
+	req.NotifyCashier()
 	return req.Done(req.WalletPath(w.ID), "Customer erased.")
 }

@@ -88,12 +88,8 @@ func eventQuery(req *site.Request) (q reports.EventQuery, problems []component.P
 
 // featureFilter lists the features to filter by.
 func featureFilter(req *site.Request, none string) ([]component.Option, error) {
-	options := []component.Option{{Value: "", Text: none}}
-	features, _, err := req.Tenant().Features(req.Context, store.Page{Limit: site.MaxOptions})
-	for _, f := range features {
-		options = append(options, component.Option{Value: f.Key, Text: f.Name + " (" + f.Key + ")"})
-	}
-	return options, err
+	features, err := req.FeatureOptions()
+	return append([]component.Option{{Value: "", Text: none}}, features...), err
 }
 
 var depositKinds = []component.Option{
@@ -134,13 +130,11 @@ func (s *Pages) deposits(req *site.Request) (site.Response, error) {
 		From: req.Query("from"), To: req.Query("to"), Active: len(list.Without("sort")) > 0, Problems: problems,
 		Presets: presets(req, list), Sort: list.Filter.Get("sort"), ByAge: byAge(list),
 	}
-	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	credits, err := creditChoices(req)
 	if err != nil {
 		return site.Response{}, err
 	}
-	for _, c := range credits {
-		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
-	}
+	view.Credits = append(view.Credits, credits...)
 	if len(problems) > 0 {
 		return site.Invalid(supportpage.Deposits(view)), nil
 	}

@@ -1,9 +1,6 @@
 package support
 
 import (
-	"fmt"
-	"unicode/utf8"
-
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -103,10 +100,8 @@ func reverseView(req *site.Request, e reports.EventFound, reversals []store.Reve
 
 // readReversal parses the form, without the event and the actor.
 func readReversal(f *site.Form) (requested store.Reversal) {
-	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
-	if err != nil {
-		f.Fail("", "The form data was invalid. Open the form again.")
-	}
+	requested.ID = readEntryID(f)
+	requested.IdempotencyKey = requested.ID.Format(ids.Transaction)
 	if text := f.Text("amount"); text != "" {
 		amount, ok := metering.ParseCredits(text)
 		if !ok || amount == 0 {
@@ -114,13 +109,6 @@ func readReversal(f *site.Form) (requested store.Reversal) {
 		}
 		requested.Requested = &amount
 	}
-	requested.Reason = f.Text("reason")
-	if requested.Reason == "" {
-		f.Fail("reason", "Enter a reason.")
-	}
-	if utf8.RuneCountInString(requested.Reason) > store.MaxReversalReason || !utf8.ValidString(requested.Reason) {
-		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", store.MaxReversalReason))
-	}
-	requested.ID, requested.IdempotencyKey = id, id.Format(ids.Transaction)
+	requested.Reason = readReason(f, store.MaxReversalReason)
 	return requested
 }

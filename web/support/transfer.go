@@ -1,7 +1,6 @@
 package support
 
 import (
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/a-h/templ"
@@ -17,10 +16,7 @@ import (
 
 func (s *Pages) transferForm(req *site.Request) (site.Response, error) {
 	view, err := s.transferView(req, supportpage.TransferForm{EntryID: ids.New().Format(ids.Transaction)})
-	if err != nil {
-		return site.Response{}, err
-	}
-	return site.Show(view), nil
+	return site.Show(view), err
 }
 
 // readTransfer shows what a transfer would do, and does it once that was confirmed. The
@@ -57,13 +53,10 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 	}
 	view.Preview, view.Problems = nil, f.Problems
 	page, err := s.transferView(req, view)
-	if err != nil {
-		return site.Response{}, err
-	}
 	if f.OK() {
-		return site.Show(page), nil
+		return site.Show(page), err
 	}
-	return site.Invalid(page), nil
+	return site.Invalid(page), err
 }
 
 // transferPreview decides a transfer as the store would, without locks.
@@ -106,14 +99,7 @@ func checkTransfer(f *site.Form, err error) error {
 
 // readTransfer parses the form, without the sender and the actor.
 func readTransfer(f *site.Form) (requested store.Transfer) {
-	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
-	if err != nil {
-		f.Fail("", "The form data was invalid. Open the form again.")
-	}
-	amount, ok := metering.ParseCredits(f.Text("amount"))
-	if !ok || amount == 0 {
-		f.Fail("amount", "Enter an amount above zero, such as 12.5 (up to 9 decimals).")
-	}
+	id, amount := readEntryID(f), readAmount(f)
 	to := f.Text("to")
 	if to == "" || utf8.RuneCountInString(to) > metering.MaxIdentityLength {
 		f.Fail("to", "Enter the identity of the receiver.")
@@ -121,15 +107,9 @@ func readTransfer(f *site.Form) (requested store.Transfer) {
 	if f.Text("credit") == "" {
 		f.Fail("credit", "Select a credit.")
 	}
-	reason := f.Text("reason")
-	if reason == "" {
-		f.Fail("reason", "Enter a reason.")
-	}
-	if utf8.RuneCountInString(reason) > metering.MaxTransferReason {
-		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", metering.MaxTransferReason))
-	}
 	return store.Transfer{
-		ID: id, ToEntryID: ids.New(), To: to, CreditKey: f.Text("credit"), Amount: amount, Reason: reason, IdempotencyKey: id.Format(ids.Transaction),
+		ID: id, ToEntryID: ids.New(), To: to, CreditKey: f.Text("credit"), Amount: amount, Reason: readReason(f, metering.MaxTransferReason),
+		IdempotencyKey: id.Format(ids.Transaction),
 	}
 }
 
@@ -144,9 +124,7 @@ func (s *Pages) transferView(req *site.Request, form supportpage.TransferForm) (
 	if form.CreditKey == "" && len(form.Balances) > 0 {
 		form.CreditKey = form.Balances[0].CreditKey
 	}
-	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
-	for _, c := range credits {
-		form.Credits = append(form.Credits, component.Option{Value: c.Key, Text: c.Name})
-	}
+	var err error
+	form.Credits, err = creditChoices(req)
 	return supportpage.TransferPage(form), err
 }

@@ -2,6 +2,8 @@ package support
 
 import (
 	"fmt"
+	"slices"
+	"unicode/utf8"
 
 	"purser/billing"
 	"purser/fault"
@@ -75,18 +77,13 @@ func (s *Pages) addCreditsView(req *site.Request, creditKey, amount string) (sup
 		return supportpage.AddCredits{}, w, err
 	}
 	view := supportpage.AddCredits{WalletHead: head, Form: head.Path + "/deposit", CreditKey: creditKey, Amount: amount}
-	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
-	known := false
-	for _, c := range credits {
-		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
-		known = known || c.Key == creditKey
-	}
+	view.Credits, err = creditChoices(req)
 	switch {
-	case known:
+	case slices.ContainsFunc(view.Credits, func(o component.Option) bool { return o.Value == creditKey }):
 	case len(head.Balances) > 0:
 		view.CreditKey = head.Balances[0].CreditKey
-	case len(credits) > 0:
-		view.CreditKey = credits[0].Key
+	case len(view.Credits) > 0:
+		view.CreditKey = view.Credits[0].Value
 	}
 	return view, w, err
 }
@@ -97,6 +94,46 @@ func depositAmount(text string) (amount metering.Amount, problem string) {
 		return 0, "Enter an amount above zero, such as 12.5 (up to 9 decimals)."
 	}
 	return amount, ""
+}
+
+// readAmount parses the amount of a form.
+func readAmount(f *site.Form) metering.Amount {
+	amount, problem := depositAmount(f.Text("amount"))
+	if problem != "" {
+		f.Fail("amount", problem)
+	}
+	return amount
+}
+
+// readEntryID parses the id that the form chose for its entry, so that a form sent twice
+// makes one.
+func readEntryID(f *site.Form) ids.ID {
+	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
+	if err != nil {
+		f.Fail("", "The form data was invalid. Open the form again.")
+	}
+	return id
+}
+
+// readReason parses a reason of limited length, in characters.
+func readReason(f *site.Form, limit int) string {
+	reason := f.Text("reason")
+	if reason == "" {
+		f.Fail("reason", "Enter a reason.")
+	}
+	if utf8.RuneCountInString(reason) > limit {
+		f.Fail("reason", fmt.Sprintf("Enter up to %d characters.", limit))
+	}
+	return reason
+}
+
+// creditChoices lists the credits.
+func creditChoices(req *site.Request) (list []component.Option, err error) {
+	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
+	for _, c := range credits {
+		list = append(list, component.Option{Value: c.Key, Text: c.Name})
+	}
+	return list, err
 }
 
 func balanceOf(w reports.WalletFound, creditKey string) metering.Balance {
@@ -114,10 +151,7 @@ func (s *Pages) addCredits(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	amount, problem := depositAmount(f.Text("amount"))
-	if problem != "" {
-		f.Fail("amount", problem)
-	}
+	amount := readAmount(f)
 	key := f.Text("key")
 	if key == "" {
 		f.Fail("", "The form data was invalid. Open the form again.")

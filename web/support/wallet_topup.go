@@ -59,10 +59,7 @@ func (s *Pages) createTopUpLink(req *site.Request) (site.Response, error) {
 
 // readTopUp parses what is sold, and for how much.
 func readTopUp(f *site.Form, typed supportpage.TopUpLink) (requested billing.TopUpRequest) {
-	amount, problem := depositAmount(typed.Amount)
-	if problem != "" {
-		f.Fail("amount", problem)
-	}
+	amount := readAmount(f)
 	currency, err := billing.ParseCurrency(typed.Currency)
 	if err != nil {
 		f.Fail("currency", "Enter the three letters of a currency, such as usd.")
