@@ -15,6 +15,7 @@ import (
 
 	"purser/ids"
 	"purser/metering/monthly"
+	"purser/store/embedded"
 )
 
 const (
@@ -34,15 +35,7 @@ func makeFolder(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return embedded.SyncFolder(filepath.Dir(path))
 }
 
 // months lists the months that have a manifest, in order.
@@ -143,13 +136,13 @@ func (f monthFolder) publish(m monthly.Manifest) error {
 			return err
 		}
 	}
-	if err := syncFolder(f.path); err != nil {
+	if err := embedded.SyncFolder(f.path); err != nil {
 		return err
 	}
 	if err := os.Rename(manifest+partialSuffix, manifest); err != nil {
 		return err
 	}
-	return syncFolder(f.path)
+	return embedded.SyncFolder(f.path)
 }
 
 func writeSynced(path string, text []byte) error {

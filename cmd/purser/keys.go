@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -52,7 +51,7 @@ func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 	if _, _, err := order.spec(0); err != nil {
 		return err
 	}
-	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	db, err := openDatabase(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}

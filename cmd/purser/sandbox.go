@@ -125,7 +125,7 @@ func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr
 	if err != nil {
 		return err
 	}
-	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	db, err := openDatabase(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"purser/store/people"
@@ -77,7 +76,7 @@ func withUser(ctx context.Context, flags *flag.FlagSet, args, environ []string, 
 	if err != nil {
 		return fmt.Errorf("--email: %w", err)
 	}
-	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	db, err := openDatabase(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func Dump(ctx context.Context, address string, major int, path string) (size int
 	if err := os.Rename(file.Name(), path); err != nil {
 		return 0, err
 	}
-	return info.Size(), syncFolder(filepath.Dir(path))
+	return info.Size(), embedded.SyncFolder(filepath.Dir(path))
 }
 
 // absent refuses to overwrite a file.
@@ -187,11 +187,3 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) text() string { return string(bytes.TrimSpace(t.kept)) }
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}

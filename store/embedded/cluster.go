@@ -171,7 +171,7 @@ func (c *cluster) initialise(ctx context.Context, bin binaries, as account, runn
 	if err := os.Rename(draft, c.path(dataName)); err != nil {
 		return err
 	}
-	return syncFolder(c.home)
+	return SyncFolder(c.home)
 }
 
 // stop shuts the cluster down and returns when its last process is gone.
@@ -220,7 +220,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func syncFolder(path string) error {
+// SyncFolder makes new and renamed files of a folder survive a power cut.
+func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
