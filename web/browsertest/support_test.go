@@ -113,15 +113,15 @@ func supportPages() map[string]view {
 		"wallet-usage":        supportpage.WalletUsagePage(supportpage.WalletUsage{WalletHead: head("usage"), Events: own(events), Pages: pager}),
 		"wallet-deposits":     supportpage.WalletDepositsPage(supportpage.WalletDeposits{WalletHead: head("deposits")}),
 		"wallet-subscription": supportpage.WalletSubscriptionsPage(supportpage.WalletSubscriptions{WalletHead: head("subscription"), Subscriptions: []supportpage.SubscriptionRow{held}}),
-		"adjust":              supportpage.AdjustPage(supportpage.AdjustForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Direction: "in", Amount: "much", Problems: refused}),
-		"transfer":            supportpage.TransferPage(supportpage.TransferForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Amount: "much", Problems: refused}),
+		"adjust":              supportpage.AdjustPage(supportpage.AdjustForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Direction: "in", Amount: "much", Answered: component.Answered{Problems: refused}}),
+		"transfer":            supportpage.TransferPage(supportpage.TransferForm{WalletHead: head(""), EntryID: "txn_x", Credits: options, Amount: "much", Answered: component.Answered{Problems: refused}}),
 		"transfer-review": supportpage.TransferPage(supportpage.TransferForm{WalletHead: head(""), EntryID: "txn_x", To: hostile, CreditKey: "tokens", Amount: "1", Reason: endless,
 			Preview: &supportpage.TransferPreview{ToHref: app + "/wallets/y", Amount: metering.MaxAmount, FromBefore: balances[0], ToBefore: balances[1], FromAfter: balances[2], ToAfter: balances[0]}}),
 		"charge":          supportpage.Transaction(charge),
 		"adjustment":      supportpage.Transaction(adjusted),
 		"charge-reversed": supportpage.Transaction(returned),
 		"reverse": supportpage.ReversePage(supportpage.ReverseForm{Frame: frame("wallets"), Path: app + "/transactions/x", ID: charge.ID, Identity: hostile, CreditKey: "tokens",
-			Left: metering.MaxAmount, EntryID: "txn_x", Amount: "much", Problems: refused}),
+			Left: metering.MaxAmount, EntryID: "txn_x", Amount: "much", Answered: component.Answered{Problems: refused}}),
 		"check": supportpage.Check(supportpage.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &supportpage.CheckAnswer{
 			Code: "insufficient_balance", Title: "Denied: the balance does not cover the charge.", Balance: balances[1], Allowance: used.Allowance, Period: used.Period, WalletHref: app + "/wallets/x",
 			Gates: []component.GateLine{

@@ -34,7 +34,7 @@ func (s *Pages) adjust(req *site.Request) (site.Response, error) {
 	}
 	view, err := s.adjustView(req, supportpage.AdjustForm{
 		EntryID: f.Text("entry"), CreditKey: f.Text("credit"), Direction: f.Text("direction"),
-		Amount: f.Text("amount"), Reason: f.Text("reason"), Problems: f.Problems,
+		Amount: f.Text("amount"), Reason: f.Text("reason"), Answered: component.Answered{Problems: f.Problems},
 	})
 	return site.Invalid(view), err
 }

@@ -87,7 +87,7 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 		}
 	}
 	return site.Invalid(supportpage.ReversePage(reverseView(req, e, reversals, supportpage.ReverseForm{
-		EntryID: f.Text("entry"), Amount: f.Text("amount"), Reason: f.Text("reason"), Problems: f.Problems,
+		EntryID: f.Text("entry"), Amount: f.Text("amount"), Reason: f.Text("reason"), Answered: component.Answered{Problems: f.Problems},
 	}))), nil
 }
 

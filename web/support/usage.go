@@ -30,7 +30,7 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 	in, problems := readUsageInput(req, bys)
 	list := req.Listing(req.AppPath("usage"), usageFilters...)
 	view := supportpage.UsageExplorer{
-		Path: list.Path, Export: list.File(), Problems: problems, Active: len(list.Filter) > 0, From: req.Query("from"), To: req.Query("to"), Range: in.key,
+		Path: list.Path, Export: list.File(), Answered: component.Answered{Problems: problems}, Active: len(list.Filter) > 0, From: req.Query("from"), To: req.Query("to"), Range: in.key,
 		Show: in.show, By: in.by, Bucket: in.bucket, Zone: in.zone, Feature: in.FeatureKey, Identity: in.Identity, Compare: req.Query("compare"),
 		Shows: usageShows, Bys: bys, Buckets: usageBuckets, Zones: zonesOf(req), Comparisons: usageComparisons,
 	}

@@ -18,19 +18,19 @@ import (
 // Copy takes the catalog of a test application to a live one: it asks for the target,
 // then shows what changes there.
 type Copy struct {
-	Frame    layout.Frame
-	Path     string // of this page
-	Back     string
-	New      string // the form of an application; empty for who may not
-	Targets  []component.Option
-	Target   string // the slug of the chosen application
-	Name     string // its name
-	Version  string // of its catalog, as compared
-	Source   string // the version of this application's catalog
-	Items    []CopyItem
-	Same     int // how many items are the same in both
-	Blocked  int
-	Problems []component.Problem
+	Frame   layout.Frame
+	Path    string // of this page
+	Back    string
+	New     string // the form of an application; empty for who may not
+	Targets []component.Option
+	Target  string // the slug of the chosen application
+	Name    string // its name
+	Version string // of its catalog, as compared
+	Source  string // the version of this application's catalog
+	Items   []CopyItem
+	Same    int // how many items are the same in both
+	Blocked int
+	component.Answered
 }
 
 // CopyItem is what the copy does to one item of the target.
@@ -412,7 +412,7 @@ func copyChanges(c Copy) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "confirm", Text: "Type " + c.Name + " to confirm", Error: c.problem("confirm")}, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "confirm", Text: "Type " + c.Name + " to confirm", Error: c.Wrong("confirm")}, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -447,15 +447,6 @@ func copyChanges(c Copy) templ.Component {
 		}
 		return nil
 	})
-}
-
-func (c Copy) problem(field string) string {
-	for _, p := range c.Problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
 }
 
 func sameText(c Copy) string {

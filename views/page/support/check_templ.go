@@ -25,8 +25,8 @@ type CheckForm struct {
 	Quantity   string
 	Amount     string
 	EntityID   string
-	Problems   []component.Problem
-	Answer     *CheckAnswer
+	component.Answered
+	Answer *CheckAnswer
 }
 
 // CheckAnswer is what the API would say now, gate by gate.
@@ -40,15 +40,6 @@ type CheckAnswer struct {
 	Allowance  metering.Allowance
 	Period     metering.Period // of deduplication
 	WalletHref string          // empty when the identity has none
-}
-
-func (f CheckForm) problem(field string) string {
-	for _, p := range f.Problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
 }
 
 func (a CheckAnswer) tone() string {
@@ -127,7 +118,7 @@ func Check(f CheckForm) templ.Component {
 				var templ_7745c5c3_Var4 templ.SafeURL
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.Path))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 61, Col: 67}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 52, Col: 67}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -137,11 +128,11 @@ func Check(f CheckForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Identity", Error: f.problem("identity")}, Value: f.Identity, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Identity", Error: f.Wrong("identity")}, Value: f.Identity, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "feature", Text: "Feature", Error: f.problem("feature")}, Value: f.FeatureKey, Options: f.Features}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "feature", Text: "Feature", Error: f.Wrong("feature")}, Value: f.FeatureKey, Options: f.Features}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -149,11 +140,11 @@ func Check(f CheckForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "quantity", Text: "Quantity", Error: f.problem("quantity")}, Value: f.Quantity, InputMode: "numeric", MaxLength: 16, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "quantity", Text: "Quantity", Error: f.Wrong("quantity")}, Value: f.Quantity, InputMode: "numeric", MaxLength: 16, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Optional: true, Hint: "In credits. Only for features priced per event.", Error: f.problem("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Optional: true, Hint: "In credits. Only for features priced per event.", Error: f.Wrong("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -161,7 +152,7 @@ func Check(f CheckForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "entity", Text: "Entity", Optional: true, Hint: "Only for features billed once per period.", Error: f.problem("entity")}, Value: f.EntityID, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "entity", Text: "Entity", Optional: true, Hint: "Only for features billed once per period.", Error: f.Wrong("entity")}, Value: f.EntityID, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -248,7 +239,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var8 string
 					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("API response: ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 87, Col: 23}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 78, Col: 23}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
@@ -262,7 +253,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var9 string
 					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Cost: ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 90, Col: 15}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 81, Col: 15}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 					if templ_7745c5c3_Err != nil {
@@ -279,7 +270,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var10 string
 					templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 92, Col: 10}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 83, Col: 10}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 					if templ_7745c5c3_Err != nil {
@@ -292,7 +283,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var11 string
 					templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(a.Balance.CreditKey)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 93, Col: 50}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 84, Col: 50}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 					if templ_7745c5c3_Err != nil {
@@ -355,7 +346,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var14 string
 					templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(component.WholeNumber(a.Allowance.Used) + " of " + component.WholeNumber(a.Allowance.Limit) + " used, ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 103, Col: 111}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 94, Col: 111}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 					if templ_7745c5c3_Err != nil {
@@ -372,7 +363,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var15 string
 					templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(" to ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 105, Col: 14}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 96, Col: 14}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 					if templ_7745c5c3_Err != nil {
@@ -413,7 +404,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 					var templ_7745c5c3_Var17 string
 					templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(" to ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 112, Col: 14}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 103, Col: 14}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 					if templ_7745c5c3_Err != nil {
@@ -442,7 +433,7 @@ func checkAnswer(a CheckAnswer) templ.Component {
 				var templ_7745c5c3_Var18 templ.SafeURL
 				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(a.WalletHref))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 120, Col: 74}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/check.templ`, Line: 111, Col: 74}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 				if templ_7745c5c3_Err != nil {

@@ -715,16 +715,7 @@ type AdjustForm struct {
 	Direction string // in or out
 	Amount    string
 	Reason    string
-	Problems  []component.Problem
-}
-
-func (f AdjustForm) problem(field string) string {
-	for _, p := range f.Problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
+	component.Answered
 }
 
 // AdjustPage asks for the amount and the reason.
@@ -788,7 +779,7 @@ func AdjustPage(f AdjustForm) templ.Component {
 				var templ_7745c5c3_Var32 templ.SafeURL
 				templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.Path + "/adjust"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/journal.templ`, Line: 231, Col: 79}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/journal.templ`, Line: 222, Col: 79}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 				if templ_7745c5c3_Err != nil {
@@ -809,7 +800,7 @@ func AdjustPage(f AdjustForm) templ.Component {
 				var templ_7745c5c3_Var33 string
 				templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(f.EntryID)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/journal.templ`, Line: 233, Col: 56}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/journal.templ`, Line: 224, Col: 56}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 				if templ_7745c5c3_Err != nil {
@@ -819,11 +810,11 @@ func AdjustPage(f AdjustForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "credit", Text: "Credit", Error: f.problem("credit")}, Value: f.CreditKey, Options: f.Credits}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "credit", Text: "Credit", Error: f.Wrong("credit")}, Value: f.CreditKey, Options: f.Credits}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Hint: "In credits, up to 9 decimals.", Error: f.problem("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Hint: "In credits, up to 9 decimals.", Error: f.Wrong("amount")}, Value: f.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -831,14 +822,14 @@ func AdjustPage(f AdjustForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.RadioCards(component.Choices{Label: component.Label{Name: "direction", Text: "Direction", Error: f.problem("direction")}, Value: f.Direction, Options: []component.Choice{
+				templ_7745c5c3_Err = component.RadioCards(component.Choices{Label: component.Label{Name: "direction", Text: "Direction", Error: f.Wrong("direction")}, Value: f.Direction, Options: []component.Choice{
 					{Value: "in", Text: "Add", About: "Any debt is repaid first."},
 					{Value: "out", Text: "Remove", About: "Up to the current balance."},
 				}}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "reason", Text: "Reason", Hint: "Shown in the journal and the audit log.", Error: f.problem("reason")}, Value: f.Reason, MaxLength: 500, Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "reason", Text: "Reason", Hint: "Shown in the journal and the audit log.", Error: f.Wrong("reason")}, Value: f.Reason, MaxLength: 500, Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -849,7 +840,7 @@ func AdjustPage(f AdjustForm) templ.Component {
 				var templ_7745c5c3_Var34 templ.SafeURL
 				templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.Path))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/journal.templ`, Line: 245, Col: 70}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/journal.templ`, Line: 236, Col: 70}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 				if templ_7745c5c3_Err != nil {

@@ -228,16 +228,7 @@ type RefundForm struct {
 	After     metering.Balance
 	Reason    string
 	TypeName  string // what has to be typed, in a live application
-	Problems  []component.Problem
-}
-
-func (f RefundForm) problem(field string) string {
-	for _, p := range f.Problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
+	component.Answered
 }
 
 // RefundPage shows what a refund does before it is requested.
@@ -373,7 +364,7 @@ func RefundPage(f RefundForm) templ.Component {
 					var templ_7745c5c3_Var15 string
 					templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 97, Col: 11}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 88, Col: 11}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 					if templ_7745c5c3_Err != nil {
@@ -386,7 +377,7 @@ func RefundPage(f RefundForm) templ.Component {
 					var templ_7745c5c3_Var16 string
 					templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(f.CreditKey)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 98, Col: 43}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 89, Col: 43}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 					if templ_7745c5c3_Err != nil {
@@ -453,7 +444,7 @@ func RefundPage(f RefundForm) templ.Component {
 				var templ_7745c5c3_Var19 templ.SafeURL
 				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.Path + "/refund"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 107, Col: 79}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 98, Col: 79}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 				if templ_7745c5c3_Err != nil {
@@ -467,12 +458,12 @@ func RefundPage(f RefundForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "reason", Text: "Reason", Hint: "Recorded in the audit log.", Error: f.problem("reason")}, Value: f.Reason, MaxLength: 200, Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "reason", Text: "Reason", Hint: "Recorded in the audit log.", Error: f.Wrong("reason")}, Value: f.Reason, MaxLength: 200, Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				if f.TypeName != "" {
-					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "confirm", Text: "Type " + f.TypeName + " to confirm", Error: f.problem("confirm")}, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "confirm", Text: "Type " + f.TypeName + " to confirm", Error: f.Wrong("confirm")}, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -484,7 +475,7 @@ func RefundPage(f RefundForm) templ.Component {
 				var templ_7745c5c3_Var20 string
 				templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs("Refund " + component.MoneyText(f.Amount.AmountCents, f.Amount.Currency))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 114, Col: 148}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 105, Col: 148}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 				if templ_7745c5c3_Err != nil {
@@ -497,7 +488,7 @@ func RefundPage(f RefundForm) templ.Component {
 				var templ_7745c5c3_Var21 templ.SafeURL
 				templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.Path))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 115, Col: 70}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/refund.templ`, Line: 106, Col: 70}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 				if templ_7745c5c3_Err != nil {

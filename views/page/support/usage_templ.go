@@ -31,8 +31,8 @@ type UsageExplorer struct {
 	TopMonth string
 	Clock    UsageClock
 	Until    int64 // numbers are final before this time
-	Problems []component.Problem
-	Active   bool
+	component.Answered
+	Active bool
 
 	From, To                          string // days, as typed
 	Range                             string
@@ -41,15 +41,6 @@ type UsageExplorer struct {
 	CreditChosen                      bool
 	Shows, Buckets, Bys, Credits      []component.Option
 	Zones, Comparisons, FeatureFilter []component.Option
-}
-
-func (u UsageExplorer) problem(field string) string {
-	for _, p := range u.Problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
 }
 
 // groupName is the head of the groups in a sentence: only a property's name is the
@@ -191,7 +182,7 @@ func Usage(u UsageExplorer) templ.Component {
 					var templ_7745c5c3_Var5 string
 					templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(u.Range)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 100, Col: 53}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 91, Col: 53}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 					if templ_7745c5c3_Err != nil {
@@ -214,7 +205,7 @@ func Usage(u UsageExplorer) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "by", Text: "Group by", Error: u.problem("by")}, Value: u.By, Options: u.Bys}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "by", Text: "Group by", Error: u.Wrong("by")}, Value: u.By, Options: u.Bys}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -254,7 +245,7 @@ func Usage(u UsageExplorer) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "bucket", Text: "Bucket", Error: u.problem("bucket")}, Value: u.Bucket, Options: u.Buckets}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "bucket", Text: "Bucket", Error: u.Wrong("bucket")}, Value: u.Bucket, Options: u.Buckets}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -262,11 +253,11 @@ func Usage(u UsageExplorer) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "from", Text: "From", Optional: true, Error: u.problem("from")}, Type: "date", Value: u.From}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "from", Text: "From", Optional: true, Error: u.Wrong("from")}, Type: "date", Value: u.From}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "to", Text: "To", Optional: true, Error: u.problem("to")}, Type: "date", Value: u.To}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "to", Text: "To", Optional: true, Error: u.Wrong("to")}, Type: "date", Value: u.To}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -408,7 +399,7 @@ func usageNotes(u UsageExplorer) templ.Component {
 		var templ_7745c5c3_Var8 string
 		templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(u.Clock.text())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 157, Col: 18}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 148, Col: 18}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 		if templ_7745c5c3_Err != nil {
@@ -422,7 +413,7 @@ func usageNotes(u UsageExplorer) templ.Component {
 			var templ_7745c5c3_Var9 string
 			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 159, Col: 8}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 150, Col: 8}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
@@ -435,7 +426,7 @@ func usageNotes(u UsageExplorer) templ.Component {
 			var templ_7745c5c3_Var10 templ.SafeURL
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(u.Clock.OtherHref))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 160, Col: 45}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 151, Col: 45}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -448,7 +439,7 @@ func usageNotes(u UsageExplorer) templ.Component {
 			var templ_7745c5c3_Var11 string
 			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs("Show in " + u.Clock.Other)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 160, Col: 76}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 151, Col: 76}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {
@@ -471,7 +462,7 @@ func usageNotes(u UsageExplorer) templ.Component {
 			var templ_7745c5c3_Var12 string
 			templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs("Exact and final until ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 165, Col: 29}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 156, Col: 29}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 			if templ_7745c5c3_Err != nil {
@@ -484,7 +475,7 @@ func usageNotes(u UsageExplorer) templ.Component {
 			var templ_7745c5c3_Var13 string
 			templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinStringErrs(". Later events are added as they settle. Reversals appear in the journal and don't change these numbers.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 167, Col: 111}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 158, Col: 111}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 			if templ_7745c5c3_Err != nil {
@@ -569,7 +560,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var17 string
 						templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(u.GroupBy)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 191, Col: 44}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 182, Col: 44}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 						if templ_7745c5c3_Err != nil {
@@ -604,7 +595,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 								var templ_7745c5c3_Var19 string
 								templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(g.Name)
 								if templ_7745c5c3_Err != nil {
-									return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 196, Col: 22}
+									return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 187, Col: 22}
 								}
 								_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 								if templ_7745c5c3_Err != nil {
@@ -625,7 +616,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 							var templ_7745c5c3_Var20 string
 							templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 200, Col: 13}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 191, Col: 13}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
 							if templ_7745c5c3_Err != nil {
@@ -643,7 +634,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var21 string
 						templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(component.WholeNumber(g.Events))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 204, Col: 80}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 195, Col: 80}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 						if templ_7745c5c3_Err != nil {
@@ -661,7 +652,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 							var templ_7745c5c3_Var22 string
 							templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(g.Quantity)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 206, Col: 62}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 197, Col: 62}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 							if templ_7745c5c3_Err != nil {
@@ -674,7 +665,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 							var templ_7745c5c3_Var23 string
 							templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(g.Unit)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 206, Col: 97}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 197, Col: 97}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 							if templ_7745c5c3_Err != nil {
@@ -687,7 +678,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 							var templ_7745c5c3_Var24 string
 							templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(g.Included)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 207, Col: 62}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 198, Col: 62}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 							if templ_7745c5c3_Err != nil {
@@ -705,7 +696,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var25 string
 						templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(g.Exact)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 209, Col: 69}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 200, Col: 69}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 						if templ_7745c5c3_Err != nil {
@@ -718,7 +709,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var26 string
 						templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(g.Charged)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 209, Col: 83}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 200, Col: 83}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 						if templ_7745c5c3_Err != nil {
@@ -731,7 +722,7 @@ func usageGroups(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var27 string
 						templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(g.Credit)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 209, Col: 122}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 200, Col: 122}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 						if templ_7745c5c3_Err != nil {
@@ -826,7 +817,7 @@ func usageCustomers(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var31 string
 						templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs(component.WholeNumber(c.Events))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 228, Col: 80}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 219, Col: 80}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var31))
 						if templ_7745c5c3_Err != nil {
@@ -839,7 +830,7 @@ func usageCustomers(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var32 string
 						templ_7745c5c3_Var32, templ_7745c5c3_Err = templ.JoinStringErrs(c.Exact)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 229, Col: 69}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 220, Col: 69}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var32))
 						if templ_7745c5c3_Err != nil {
@@ -852,7 +843,7 @@ func usageCustomers(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var33 string
 						templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(c.Charged)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 229, Col: 83}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 220, Col: 83}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 						if templ_7745c5c3_Err != nil {
@@ -865,7 +856,7 @@ func usageCustomers(u UsageExplorer) templ.Component {
 						var templ_7745c5c3_Var34 string
 						templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(c.Credit)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 229, Col: 122}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/usage.templ`, Line: 220, Col: 122}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var34))
 						if templ_7745c5c3_Err != nil {
