@@ -12,14 +12,7 @@ func (d Draft) Label(name, text, hint string) Label {
 	return Label{Name: name, Text: text, Hint: hint, Error: d.Problem(name)}
 }
 
-func (d Draft) Problem(name string) string {
-	for _, p := range d.Problems {
-		if p.Field == name {
-			return p.Message
-		}
-	}
-	return ""
-}
+func (d Draft) Problem(name string) string { return Wrong(d.Problems, name) }
 
 // Text is a field of one line.
 func (d Draft) Text(name, text, hint, autocomplete string) Input {

@@ -10,8 +10,11 @@ type Answered struct {
 }
 
 // Wrong is what is wrong with the value of one field.
-func (a Answered) Wrong(field string) string {
-	for _, problem := range a.Problems {
+func (a Answered) Wrong(field string) string { return Wrong(a.Problems, field) }
+
+// Wrong is the message of a field's problem, or "".
+func Wrong(problems []Problem, field string) string {
+	for _, problem := range problems {
 		if problem.Field == field {
 			return problem.Message
 		}

@@ -73,14 +73,7 @@ func (f *Form) Fail(field, message string) {
 }
 
 // Problem is the validation error of a field, or "".
-func (f *Form) Problem(field string) string {
-	for _, p := range f.Problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
-}
+func (f *Form) Problem(field string) string { return component.Wrong(f.Problems, field) }
 
 // Check adds a fault to the field as a validation error. Other errors are internal and
 // are returned.

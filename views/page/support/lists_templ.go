@@ -262,11 +262,11 @@ func dayFields(presets []component.Tab, from, to string, problems []component.Pr
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "from", Text: "From", Optional: true, Error: problemOf(problems, "from")}, Type: "date", Value: from}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "from", Text: "From", Optional: true, Error: component.Wrong(problems, "from")}, Type: "date", Value: from}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "to", Text: "To", Optional: true, Error: problemOf(problems, "to")}, Type: "date", Value: to}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "to", Text: "To", Optional: true, Error: component.Wrong(problems, "to")}, Type: "date", Value: to}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -351,15 +351,6 @@ func keptSort(order string) templ.Component {
 		}
 		return nil
 	})
-}
-
-func problemOf(problems []component.Problem, field string) string {
-	for _, p := range problems {
-		if p.Field == field {
-			return p.Message
-		}
-	}
-	return ""
 }
 
 // Deposits lists them, newest first.
@@ -985,7 +976,7 @@ func checkoutRow(c CheckoutRow) templ.Component {
 			var templ_7745c5c3_Var27 string
 			templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 261, Col: 10}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 252, Col: 10}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var27))
 			if templ_7745c5c3_Err != nil {
@@ -998,7 +989,7 @@ func checkoutRow(c CheckoutRow) templ.Component {
 			var templ_7745c5c3_Var28 string
 			templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(c.CreditKey)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 262, Col: 42}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 253, Col: 42}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 			if templ_7745c5c3_Err != nil {
@@ -1054,7 +1045,7 @@ func checkoutRow(c CheckoutRow) templ.Component {
 			var templ_7745c5c3_Var29 string
 			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs("open until ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 286, Col: 21}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 277, Col: 21}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 			if templ_7745c5c3_Err != nil {
