@@ -2,6 +2,7 @@ package billing
 
 import (
 	"errors"
+	"slices"
 
 	"purser/fault"
 	"purser/ids"
@@ -175,10 +176,5 @@ func multiplierChanges(from, to Terms) (changes []MultiplierChange) {
 }
 
 func multiplies(t Terms, feature ids.ID) bool {
-	for _, m := range t.Multipliers {
-		if m.FeatureID == feature {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Multipliers, func(m metering.Multiplier) bool { return m.FeatureID == feature })
 }

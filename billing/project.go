@@ -138,12 +138,7 @@ func (p *projector) replacesConflicting() bool {
 	if p.current.Conflicting.Terms.Free() && !p.current.Subscription.Terms.Free() {
 		return true
 	}
-	for _, c := range p.current.Changes {
-		if c.replaces(*p.current.Conflicting) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.current.Changes, func(c Change) bool { return c.replaces(*p.current.Conflicting) })
 }
 
 // period moves period and terms to the latest that was paid. Around a renewal the

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"net/netip"
+	"slices"
 )
 
 // refused are the networks of version 4 that are no public receiver: this host, private
@@ -45,10 +46,5 @@ func MayReach(address netip.Addr, opened []netip.Prefix) bool {
 }
 
 func contains(networks []netip.Prefix, address netip.Addr) bool {
-	for _, n := range networks {
-		if n.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address) })
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -184,9 +185,7 @@ func (s *Server) applyWebhookFault(app ids.ID, out *engine.Outgoing, signedAt *t
 	if err := json.Unmarshal(out.Body, &event); err != nil {
 		return false, err
 	}
-	for name, value := range change {
-		event[name] = value
-	}
+	maps.Copy(event, change)
 	out.Body, err = json.Marshal(event, json.Deterministic(true))
 	return true, err
 }

@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/uptrace/bun"
@@ -86,9 +87,7 @@ func accessFields(a tenancy.Access, facts audit.Fields) audit.Fields {
 	if a.Role == tenancy.Custom {
 		told["permissions"] = a.Custom.String()
 	}
-	for name, fact := range facts {
-		told[name] = fact
-	}
+	maps.Copy(told, facts)
 	return told
 }
 

@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -75,9 +76,7 @@ func (l Listing) File() string { return Listing{l.Path + ".csv", l.Filter}.At(""
 // At is the URL with one more parameter, or of the first page if the value is empty.
 func (l Listing) At(name, value string) string {
 	query := url.Values{}
-	for filter, values := range l.Filter {
-		query[filter] = values
-	}
+	maps.Copy(query, l.Filter)
 	if value != "" {
 		query.Set(name, value)
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -49,12 +50,7 @@ func (s *Site) warnForwarded(sender netip.Addr) {
 
 // isProxy reports whether the address is a trusted proxy.
 func (s *Site) isProxy(address netip.Addr) bool {
-	for _, network := range s.proxies {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.proxies, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
 // readAddress parses an address in canonical form. Some proxies add the port.

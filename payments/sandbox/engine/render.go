@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -57,9 +58,7 @@ func (h *Head) doc(kind string) Doc {
 
 // with adds fields to a document.
 func (d Doc) with(fields Doc) Doc {
-	for name, value := range fields {
-		d[name] = value
-	}
+	maps.Copy(d, fields)
 	return d
 }
 
