@@ -95,7 +95,7 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 	if err := s.resolveKey(c, r); err != nil {
 		return tenancy.Scope{}, err
 	}
-	if err := s.limits.take(c.keyName(), 1, nil); err != nil {
+	if err := s.limits.take(c.keyName(), claim{tokens: 1}, nil); err != nil {
 		return tenancy.Scope{}, err
 	}
 	return c.scope, s.authenticate(c)

@@ -16,6 +16,8 @@ import (
 // limit.
 const itemsPerToken = 10
 
+func tokensOf(items int) int64 { return int64(items+itemsPerToken-1) / itemsPerToken }
+
 // Statuses of an item beside the verdicts.
 const (
 	itemRefused metering.Verdict = "refused"
@@ -117,8 +119,8 @@ func (n *batchCounts) add(status metering.Verdict) {
 // trackBatch tracks the valid items of a batch and reports each item on its own.
 func (s *Server) trackBatch(c *call) (reply, error) {
 	items := c.body.Objects("events")
-	if tokens := (len(items) + itemsPerToken - 1) / itemsPerToken; tokens > 1 {
-		if err := s.limits.take(c.keyName(), int64(tokens-1), c.header); err != nil {
+	if tokens := tokensOf(len(items)); tokens > 1 {
+		if err := s.limits.take(c.keyName(), claim{tokens: tokens, held: 1}, c.header); err != nil {
 			return reply{}, s.reauthenticate(c, err)
 		}
 	}

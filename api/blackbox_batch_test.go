@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"purser/api"
 	"purser/keys"
@@ -164,21 +165,40 @@ func TestBatchesCountAgainstTheRateLimit(t *testing.T) {
 	tn := newTenant(t)
 	tn.credit("tokens")
 	tn.feature("free", "tokens", fields{"costNanocredits": "0"})
+	identity := newHolder()
 	batch := func(size int) fields {
 		events := make([]fields, size)
 		for i := range events {
-			events[i] = fields{"id": newName(), "identity": newHolder(), "feature": "free"}
+			events[i] = fields{"id": newName(), "identity": identity, "feature": "free"}
 		}
 		return batchOf(events...)
 	}
-	// One token that takes hours to come back: a batch of ten costs one, of eleven two.
-	limited := tn.on(limitedNode(t, api.Options{RateLimit: 0.0001}))
-	limited.post("/v1/events/batch", batch(10)).is(200)
-	refused := batch(1)
-	limited.post("/v1/events/batch", refused).refused("rate_limited")
-	fresh := limited.with(tn.newKey(keys.Spec{Preset: keys.Ingestion}).secret)
-	fresh.post("/v1/events/batch", batch(11)).refused("rate_limited")
-	tn.in(t).post("/v1/events/batch", refused).is(200).resultsAre("accepted") // nothing was done
+	t.Run("by ten items", func(t *testing.T) {
+		// One token that takes hours to come back: a batch of ten costs one, of eleven two.
+		limited := tn.on(limitedNode(t, api.Options{RateLimit: 0.0001})).in(t)
+		limited.post("/v1/events/batch", batch(10)).is(200)
+		refused := batch(1)
+		if wait := retryAfter(limited.post("/v1/events/batch", refused).refused("rate_limited")); wait > 10_000 {
+			t.Errorf("after ten items the key waits %d seconds", wait)
+		}
+		fresh := limited.with(tn.newKey(keys.Spec{Preset: keys.Ingestion}).secret)
+		fresh.post("/v1/events/batch", batch(11)).is(200)
+		if wait := retryAfter(fresh.post("/v1/events/batch", batch(1)).refused("rate_limited")); wait <= 10_000 || wait > 20_000 {
+			t.Errorf("after eleven items the key waits %d seconds", wait)
+		}
+		tn.in(t).post("/v1/events/batch", refused).is(200).resultsAre("accepted") // nothing was done
+	})
+	t.Run("and the largest passes after its wait", func(t *testing.T) {
+		limited := tn.on(limitedNode(t, api.Options{RateLimit: 49})).in(t)
+		limited.post("/v1/events/batch", batch(1000)).is(200)
+		again := batch(1000)
+		wait := 0
+		for range 3 {
+			wait = retryAfter(limited.post("/v1/events/batch", again).refused("rate_limited"))
+		}
+		<-time.After(time.Duration(wait) * time.Second)
+		limited.post("/v1/events/batch", again).is(200)
+	})
 }
 
 func TestTrackGroup(t *testing.T) {

@@ -22,11 +22,18 @@ type buckets[K comparable] struct {
 // bucket is a token bucket as one number (GCRA): the time at which it is full.
 type bucket struct{ fullAt atomic.Int64 }
 
+// claim is what a request takes from a bucket.
+type claim struct {
+	tokens int64
+	held   int64 // tokens that the request took before and returns
+	most   int64 // tokens that the request may turn out to need
+}
+
 // level is the state of a bucket after a request.
 type level struct {
 	left   int64         // whole tokens
 	full   time.Duration // until the bucket is full
-	refuse time.Duration // until there is a token, for a request that got none
+	refuse time.Duration // until there are enough tokens, for a request that got none
 }
 
 // newBuckets requires a monotonic clock.
@@ -38,10 +45,10 @@ func newBuckets[K comparable](interval time.Duration, burst int64, now func() ti
 	return &buckets[K]{interval: interval, burst: burst, now: now, kept: kept}
 }
 
-// take removes tokens from the key's bucket, all of them or none. More tokens than fit
-// the bucket need a full one.
-func (b *buckets[K]) take(key K, tokens int64) level {
-	cost := time.Duration(min(tokens, b.burst)) * b.interval
+// take removes tokens from the key's bucket, all of them or none, and returns those that
+// are held in any case. More tokens than fit the bucket need a full one, and the rest is
+// owed: until it is paid, the bucket stays empty.
+func (b *buckets[K]) take(key K, c claim) level {
 	own, found := b.kept.Get(key)
 	if !found {
 		fresh := &bucket{}
@@ -52,21 +59,28 @@ func (b *buckets[K]) take(key K, tokens int64) level {
 	now := b.now()
 	for {
 		was := own.fullAt.Load()
-		next := max(time.Duration(was), now) + cost
-		room := time.Duration(b.burst)*b.interval - (next - now)
-		if room < 0 {
-			return level{full: next - cost - now, refuse: -room}
+		full := max(time.Duration(was)-time.Duration(c.held)*b.interval, now) - now
+		var refuse time.Duration
+		if full > b.fullWith(c.tokens) {
+			refuse = full - b.fullWith(max(c.tokens, c.most))
+		} else {
+			full += time.Duration(c.tokens) * b.interval
 		}
-		if own.fullAt.CompareAndSwap(was, int64(next)) {
-			return level{left: int64(room / b.interval), full: next - now}
+		if own.fullAt.CompareAndSwap(was, int64(now+full)) {
+			return level{left: int64(max(0, b.fullWith(0)-full) / b.interval), full: full, refuse: refuse}
 		}
 	}
+}
+
+// fullWith is the time in which a bucket with so many tokens is full.
+func (b *buckets[K]) fullWith(tokens int64) time.Duration {
+	return time.Duration(b.burst-min(tokens, b.burst)) * b.interval
 }
 
 // isEmpty reports whether the key has no token left.
 func (b *buckets[K]) isEmpty(key K) bool {
 	own, found := b.kept.Get(key)
-	return found && time.Duration(own.fullAt.Load())-b.now() > time.Duration(b.burst-1)*b.interval
+	return found && time.Duration(own.fullAt.Load())-b.now() > b.fullWith(1)
 }
 
 // sinceStart is the time since the process started, on the monotonic clock.

@@ -36,6 +36,7 @@ type operation struct {
 	// item is part of the response, and refuses nothing. It is body otherwise.
 	envelope *schema
 	items    *schema // of such an operation
+	maxItems int
 	// idempotency is the schema of the header Idempotency-Key, for operations that take it.
 	idempotency *schema
 	responses   map[int]*response
@@ -108,7 +109,7 @@ func (c *compiler) resultPerItem(op *operation, name string) {
 		c.fail(op.id, "the body has no items %s", name)
 		return
 	}
-	op.items = list.schema.items
+	op.items, op.maxItems = list.schema.items, list.schema.maxItems
 	envelope, items := *op.body, *list.schema
 	items.items = &schema{types: kindObject, open: true, member: "field"}
 	envelope.properties = slices.Clone(op.body.properties)

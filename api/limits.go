@@ -37,11 +37,11 @@ func newKeyLimits(perSecond float64, now func() time.Duration) *keyLimits {
 }
 
 // take removes tokens and sets the RateLimit headers of the IETF draft.
-func (l *keyLimits) take(key keyName, tokens int64, header http.Header) error {
+func (l *keyLimits) take(key keyName, c claim, header http.Header) error {
 	if l.buckets == nil {
 		return nil
 	}
-	level := l.buckets.take(key, tokens)
+	level := l.buckets.take(key, c)
 	if header != nil {
 		text := append(make([]byte, 0, 32), `"key";r=`...)
 		text = strconv.AppendInt(text, level.left, 10)
@@ -59,7 +59,7 @@ func (l *keyLimits) take(key keyName, tokens int64, header http.Header) error {
 // has the rate of one API key. It returns how long to wait, or 0 if there was a token.
 func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
 	var w *httpd.WaitError
-	if errors.As(s.limits.take(keyName{app: app}, 1, header), &w) {
+	if errors.As(s.limits.take(keyName{app: app}, claim{tokens: 1}, header), &w) {
 		return w.Wait
 	}
 	return 0

@@ -32,7 +32,7 @@ func TestBucketsHoldTheirRate(t *testing.T) {
 			passed := time.Duration(rapid.IntRange(0, 3000).Draw(t, "pause"))
 			now += passed
 			level = min(level+passed, time.Duration(burst)*interval)
-			empty, got := b.isEmpty(1), b.take(1, 1)
+			empty, got := b.isEmpty(1), b.take(1, claim{tokens: 1})
 			if level < interval {
 				if !empty || got.refuse != interval-level || got.left != 0 {
 					t.Fatalf("with %d of %d: %+v", level, interval, got)
@@ -47,6 +47,47 @@ func TestBucketsHoldTheirRate(t *testing.T) {
 	})
 }
 
+// TestBatchesPassWhenTheyWereToldTo sends batches of all sizes: a refused one passes after
+// its wait, costs nothing, and no more passes than the rate and one batch.
+func TestBatchesPassWhenTheyWereToldTo(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	rapid.Check(t, func(t *rapid.T) {
+		interval := time.Duration(rapid.IntRange(1, 1000).Draw(t, "interval"))
+		burst := rapid.Int64Range(1, 2*most).Draw(t, "burst")
+		now := time.Hour
+		began, passed := now, int64(0)
+		b := newBuckets[int](interval, burst, func() time.Duration { return now })
+		send := func(tokens int64) level {
+			got := b.take(1, claim{tokens: 1, most: most})
+			if got.refuse == 0 && tokens > 1 {
+				got = b.take(1, claim{tokens: tokens, held: 1})
+			}
+			if got.refuse == 0 {
+				passed += tokens
+			}
+			return got
+		}
+		for range rapid.IntRange(1, 50).Draw(t, "batches") {
+			now += time.Duration(rapid.IntRange(0, 3000).Draw(t, "pause"))
+			tokens := rapid.Int64Range(1, most).Draw(t, "tokens")
+			got := send(tokens)
+			if got.refuse > 0 {
+				if again := send(tokens); again != got {
+					t.Fatalf("%d tokens are refused with %+v, then with %+v", tokens, got, again)
+				}
+				now += got.refuse
+				if again := send(tokens); again.refuse > 0 {
+					t.Fatalf("%d tokens were to wait %d, then %d", tokens, got.refuse, again.refuse)
+				}
+			}
+			if meant := burst + int64((now-began)/interval) + most; passed > meant {
+				t.Fatalf("%d tokens passed of %d", passed, meant)
+			}
+		}
+	})
+}
+
 func TestBucketsGiveEachTokenOnce(t *testing.T) {
 	t.Parallel()
 	const burst, callers = 100, 16
@@ -55,7 +96,7 @@ func TestBucketsGiveEachTokenOnce(t *testing.T) {
 	var done sync.WaitGroup
 	for range callers {
 		done.Go(func() {
-			for b.take(1, 1).refuse == 0 {
+			for b.take(1, claim{tokens: 1}).refuse == 0 {
 				taken.Add(1)
 			}
 		})
@@ -72,13 +113,13 @@ func TestRateLimitHeaders(t *testing.T) {
 	l := newKeyLimits(1, func() time.Duration { return now })
 	for _, want := range []string{`"key";r=1;t=1`, `"key";r=0;t=2`, `"key";r=0;t=2`} {
 		header := http.Header{}
-		_ = l.take(keyName{}, 1, header)
+		_ = l.take(keyName{}, claim{tokens: 1}, header)
 		if got := header.Get("RateLimit"); got != want || header.Get("RateLimit-Policy") != `"key";q=2;w=2` {
 			t.Errorf("RateLimit is %s of %s, want %s", got, header.Get("RateLimit-Policy"), want)
 		}
 	}
 	now = 2 * time.Second
-	if err := l.take(keyName{}, 1, nil); err != nil {
+	if err := l.take(keyName{}, claim{tokens: 1}, nil); err != nil {
 		t.Errorf("a full bucket refuses: %v", err)
 	}
 }
@@ -96,7 +137,7 @@ func TestTheSandboxOfEachApplicationHasARateOfItsOwn(t *testing.T) {
 	if got := s.LimitSandbox(other, http.Header{}); got != 0 {
 		t.Errorf("another application waits %s", got)
 	}
-	if err := s.limits.take(keyName{app: one, key: ids.New()}, 1, nil); err != nil {
+	if err := s.limits.take(keyName{app: one, key: ids.New()}, claim{tokens: 1}, nil); err != nil {
 		t.Errorf("an API key of the same application waits: %v", err)
 	}
 }

@@ -65,8 +65,8 @@ func (l *keyLookup) resolve(ctx context.Context, hash keys.Hash, network netip.P
 	defer queue.leave()
 	address, err := l.find(ctx, hash)
 	if fault.Is(err, fault.InvalidAPIKey) {
-		l.unknown.take(hash, 1)
-		l.guesses.take(network, 1)
+		l.unknown.take(hash, claim{tokens: 1})
+		l.guesses.take(network, claim{tokens: 1})
 	}
 	return address, err
 }

@@ -41,6 +41,16 @@ var usageMutants = []mutant{
 		pkg:     "./api", tests: "TestIdempotencyKeyHeader",
 	},
 	{
+		name:    "a batch gives up the token that it needs for a full bucket",
+		changes: []change{once("api/batch.go", "claim{tokens: tokens, held: 1}", "claim{tokens: tokens - 1}")},
+		pkg:     "./api", tests: "TestBatchesCountAgainstTheRateLimit",
+	},
+	{
+		name:    "a batch costs no more than a full bucket",
+		changes: []change{once("api/bucket.go", "full += time.Duration(c.tokens) * b.interval", "full += time.Duration(min(c.tokens, b.burst)) * b.interval")},
+		pkg:     "./api", tests: "TestBatchesPassWhenTheyWereToldTo",
+	},
+	{
 		name:    "let one network hold all connections",
 		changes: []change{once("cmd/purser/connections.go", "own.open >= l.limit-len(l.open)", "own.open >= l.limit")},
 		pkg:     "./cmd/purser", tests: "TestOneNetworkCannotHoldAllConnections",
