@@ -72,12 +72,17 @@ var (
 		DELETE FROM billed_periods
 		WHERE app_id = $1 AND wallet_id = $2 AND feature_id = $3 AND period_start = $4 AND period_end = $5 AND entity_id = $6 AND tx_id = $7`)
 
+	// The reversals of an event are found before they are sorted (OFFSET 0): else the
+	// planner may read all of the application in their order.
 	listReversals = pg.Declare("list reversals of events", `
 		SELECT `+pg.Prefixed("r", reversalColumns)+`
 		FROM unnest($2::uuid[], $3::uuid[]) AS t (wallet_id, tx_id) CROSS JOIN LATERAL (
-			SELECT`+reversalColumns+`
-			FROM reversals WHERE app_id = $1 AND wallet_id = t.wallet_id AND tx_id = t.tx_id
-			LIMIT $4) r
+			SELECT `+pg.Prefixed("x", reversalColumns)+`
+			FROM (
+				SELECT`+reversalColumns+`
+				FROM reversals WHERE app_id = $1 AND wallet_id = t.wallet_id AND tx_id = t.tx_id
+				OFFSET 0) x
+			ORDER BY x.entry_id LIMIT $4) r
 		ORDER BY r.entry_id`)
 )
 
@@ -176,7 +181,7 @@ const maxReversals = 100
 type EventKey struct{ WalletID, TransactionID ids.ID }
 
 // Reversals lists the reversals of events by transaction, the oldest first, and at most
-// maxReversals of each.
+// the first maxReversals of each: an event may have as many as nanocredits were charged.
 func (a App) Reversals(ctx context.Context, events []EventKey) (map[ids.ID][]Reversal, error) {
 	if len(events) == 0 {
 		return nil, nil

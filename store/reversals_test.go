@@ -344,6 +344,40 @@ func TestReversalsAreListedInTheirOrder(t *testing.T) {
 	}
 }
 
+// TestTheOldestReversalsAreListed writes the oldest reversals last, as a node whose
+// requests had to wait.
+func TestTheOldestReversalsAreListed(t *testing.T) {
+	t.Parallel()
+	const listed, made = 100, 105
+	s := newShop(t, storetest.URL(t), 1)
+	f := featureOf("answer", "tokens")
+	f.PricingMode = metering.Callback
+	s.newFeature(t, f)
+	s.credit(t, "ann", made)
+	use := s.useOf("answer", "ann", "the answer")
+	use.Amount = amountOf(made)
+	event := mustAccept(t, s.nodes[0], use).Event
+	requests := make([]store.Reversal, made)
+	for i := range requests {
+		requests[i] = reversalOf("the answer", amountOf(1))
+	}
+	for _, r := range slices.Backward(requests) {
+		_, _, err := s.Reverse(t.Context(), r)
+		noError(t, err)
+	}
+	found, err := s.Reversals(t.Context(), []store.EventKey{{WalletID: event.WalletID, TransactionID: event.TransactionID}})
+	noError(t, err)
+	got := found[event.TransactionID]
+	if len(got) != listed {
+		t.Fatalf("%d of %d are listed", len(got), made)
+	}
+	for i, r := range got {
+		if r.ID != requests[i].ID {
+			t.Fatalf("reversal %d is %s, want %s", i, r.ID, requests[i].ID)
+		}
+	}
+}
+
 // reverse returns a part or all of any charge, on any node.
 func (h *history) reverse(rt *rapid.T) {
 	if h.sent == 0 {

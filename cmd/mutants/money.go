@@ -46,6 +46,11 @@ var moneyMutants = []mutant{
 		pkg:     "./store", tests: "TestFullReversalReturnsTheAllowanceAndThePeriod",
 	},
 	{
+		name:    "any hundred reversals of an event are listed",
+		changes: []change{once("store/reversals.go", "ORDER BY x.entry_id LIMIT $4) r", "LIMIT $4) r")},
+		pkg:     "./store", tests: "TestTheOldestReversalsAreListed",
+	},
+	{
 		name:    "a repeated reversal returns the charge twice",
 		changes: []change{once("store/reversals.go", `"idempotency_key": r.IdempotencyKey`, `"idempotency_key": r.ID.String()`)},
 		pkg:     "./store", tests: "TestRepeatedReversal",
