@@ -176,7 +176,14 @@ func TestWebhookEndpoints(t *testing.T) {
 		tn.in(t).patch(path, fields{"expectedRevision": 1, "status": "enabled"}).refused("revision_conflict")
 		tn.in(t).patch(path, fields{"status": "disabled"}).refused("invalid_request")
 		tn.in(t).patch(path, fields{"url": "https://ann:secret@example.com"}).refused("invalid_request")
+		tn.in(t).patch(path, fields{"url": "https://example.com:99999/"}).refused("invalid_request")
 		tn.in(t).patch(path, fields{"status": "enabled"}).is(200).shows(fields{"revision": 3, "pauseReason": nil})
+	})
+	t.Run("keep their revision when nothing changes", func(t *testing.T) {
+		for _, body := range []fields{{}, {"expectedRevision": 3, "url": "https://example.com/hooks", "types": []string{"key.revoked"}, "description": "Mirror", "status": "enabled"}} {
+			tn.in(t).patch(path, body).is(200).shows(fields{"revision": 3, "status": "enabled", "description": "Mirror"})
+		}
+		tn.in(t).patch(path, fields{"expectedRevision": 2}).refused("revision_conflict")
 	})
 	t.Run("rotate their secret", func(t *testing.T) {
 		rotated := tn.in(t).post(path+"/rotate-secret", fields{}).is(200).object()
@@ -243,6 +250,11 @@ func TestReplays(t *testing.T) {
 		t.Errorf("%d deliveries were queued", got)
 	}
 	tn.post(path+"/replay", fields{"fromSeq": 1, "toSeq": 20_000, "only": "all"}).is(202)
+	tn.post(path+"/replay", fields{"fromSeq": 2, "toSeq": 2, "only": "all"}).is(202)
+	refused := tn.post(path+"/replay", fields{"fromSeq": 3, "toSeq": 2, "only": "all"}).refused("invalid_request")
+	if !strings.Contains(refused.text("message"), "toSeq") {
+		t.Errorf("the refusal is %s", refused.body)
+	}
 	first := tn.get("/v1/notifications?limit=1").is(200).object()["data"].([]any)[0].(fields)["id"].(string)
 	if got := number(tn.post("/v1/notifications/"+first+"/redeliver", fields{}).is(202).object(), "queued"); got != 1 {
 		t.Errorf("%d deliveries were queued", got)

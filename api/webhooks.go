@@ -164,6 +164,9 @@ func (s *Server) replayWebhooks(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if c.body.Has("toSeq") && c.body.Int("toSeq") < c.body.Int("fromSeq") {
+		return reply{}, invalid("The field toSeq must not be below fromSeq.")
+	}
 	queued, err := s.notifications(c).Replay(c.ctx, notifications.Replay{
 		EndpointID: id, From: c.body.Int("fromSeq"), To: c.body.Int("toSeq"), OnlyFailed: c.body.Text("only") == "failed", Now: c.now,
 	})

@@ -3,6 +3,7 @@ package notify
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"purser/fault"
@@ -66,6 +67,8 @@ func CheckURL(text string, live bool) error {
 		return invalid("Enter an absolute URL, such as https://example.com/webhooks.")
 	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return invalid("No spaces or control characters.")
+	case u.Port() != "" && !isPort(u.Port()):
+		return invalid("The port must be from 1 to 65535.")
 	case u.User != nil:
 		return invalid("No user name or password. Check the signature instead.")
 	case u.Scheme == "http" && !live, u.Scheme == "https":
@@ -75,6 +78,11 @@ func CheckURL(text string, live bool) error {
 	default:
 		return invalid("Use https.")
 	}
+}
+
+func isPort(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
 }
 
 // CheckTypes refuses unknown types, and removes repeated ones.
@@ -95,11 +103,12 @@ func CheckTypes(types []Type) ([]Type, error) {
 }
 
 // Apply is the endpoint after the change. Enabling it makes its waiting deliveries due;
-// the receiver starts with a clean record.
+// the receiver starts with a clean record. A patch that changes nothing keeps the revision.
 func (e Endpoint) Apply(patch EndpointPatch, live bool) (Endpoint, error) {
 	if patch.ExpectedRevision != nil && *patch.ExpectedRevision != e.Revision {
 		return e, fault.New(fault.RevisionConflict)
 	}
+	was := e
 	if patch.URL != nil {
 		if err := CheckURL(*patch.URL, live); err != nil {
 			return e, err
@@ -126,6 +135,8 @@ func (e Endpoint) Apply(patch EndpointPatch, live bool) (Endpoint, error) {
 			return e, fault.Newf(fault.InvalidRequest, "status: Send enabled or paused.")
 		}
 	}
-	e.Revision++
+	if e.URL != was.URL || !slices.Equal(e.Types, was.Types) || e.Description != was.Description || e.Status != was.Status {
+		e.Revision++
+	}
 	return e, nil
 }

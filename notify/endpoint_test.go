@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,13 @@ func TestEndpointURLs(t *testing.T) {
 	for text, want := range map[string]struct{ live, test bool }{
 		"https://example.com/hooks":       {true, true},
 		"https://example.com:8443/?a=b":   {true, true},
+		"https://example.com:/":           {true, true},
+		"https://example.com:1/":          {true, true},
+		"https://example.com:65535/":      {true, true},
+		"https://example.com:0/":          {},
+		"https://example.com:65536/":      {},
+		"https://example.com:99999/":      {},
+		"https://[2606:4700::1111]:65536": {},
 		"https://[2606:4700::1111]/hooks": {true, true},
 		long:                              {true, true},
 		long + "a":                        {},
@@ -64,6 +72,12 @@ func TestEndpointChanges(t *testing.T) {
 	changed, err := e.Apply(EndpointPatch{Types: &[]Type{KeyRevoked, KeyRevoked}, Description: new("Mirror")}, true)
 	if err != nil || !slices.Equal(changed.Types, []Type{KeyRevoked}) || changed.Description != "Mirror" || changed.Status != Paused || changed.PauseReason != PauseFailing {
 		t.Errorf("changed: %+v, %v", changed, err)
+	}
+	same := EndpointPatch{URL: &changed.URL, Types: &[]Type{KeyRevoked, KeyRevoked}, Description: new("Mirror"), Status: new(Paused)}
+	for name, patch := range map[string]EndpointPatch{"nothing": {}, "what it is": same} {
+		if after, err := changed.Apply(patch, true); err != nil || !reflect.DeepEqual(after, changed) {
+			t.Errorf("set to %s: %+v, %v", name, after, err)
+		}
 	}
 	for name, c := range map[string]struct {
 		patch EndpointPatch

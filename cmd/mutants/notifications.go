@@ -37,6 +37,11 @@ var notificationMutants = []mutant{
 		pkg:     "./notify/delivery", tests: "TestPrivateReceiversAreNotReached",
 	},
 	{
+		name:    "a change of an endpoint that changes nothing is a revision",
+		changes: []change{once("notify/endpoint.go", "e.Description != was.Description || e.Status != was.Status {", "e.Description != was.Description || e.Status != \"\" {")},
+		pkg:     "./notify", tests: "TestEndpointChanges",
+	},
+	{
 		name:    "a redirect is followed",
 		changes: []change{once("notify/delivery/client.go", "return http.ErrUseLastResponse }", "return nil }")},
 		pkg:     "./notify/delivery", tests: "TestAnswersOfReceivers",

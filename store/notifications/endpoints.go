@@ -116,7 +116,7 @@ func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.Endpoin
 		if err != nil {
 			return err
 		}
-		if e, err = was.Apply(patch, live); err != nil {
+		if e, err = was.Apply(patch, live); err != nil || e.Revision == was.Revision {
 			return err
 		}
 		if err := storeEndpoint(ctx, tx, e); err != nil {
