@@ -63,7 +63,8 @@ var errPanic = errors.New("panic")
 // own deadline is not cancelled by that: its failures are server errors whether the
 // client still waits or not.
 func clientClosed(ec echo.Context, err error) bool {
-	return errors.Is(err, context.Canceled) && errors.Is(ec.Request().Context().Err(), context.Canceled)
+	var lost *lostError
+	return (errors.Is(err, context.Canceled) || errors.As(err, &lost)) && errors.Is(ec.Request().Context().Err(), context.Canceled)
 }
 
 // recoverPanic turns a panic into an error, so that one request cannot end the others.

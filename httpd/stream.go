@@ -1,7 +1,9 @@
 package httpd
 
 import (
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -18,6 +20,13 @@ type cutError struct{ cause error }
 func (e *cutError) Error() string { return "response cut off: " + e.cause.Error() }
 
 func (e *cutError) Unwrap() error { return e.cause }
+
+// lostError is the failure of a write to the client: it has hung up or stopped reading.
+type lostError struct{ cause error }
+
+func (e *lostError) Error() string { return "client lost: " + e.cause.Error() }
+
+func (e *lostError) Unwrap() error { return e.cause }
 
 // Stream sends a response of any length in parts. The producer calls begin once it can no
 // longer refuse; an error before that is a response of its own.
@@ -48,6 +57,9 @@ func (w partWriter) Write(part []byte) (int, error) {
 	n, err := w.to.Write(part)
 	if err == nil {
 		err = w.control.Flush()
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) { // which the server itself has closed
+		err = &lostError{err}
 	}
 	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -58,6 +59,56 @@ func TestStream(t *testing.T) {
 			server.Close() // the line is written
 			if !slices.Contains(log.read(), c.line) {
 				t.Errorf("the log has %q, not %q", log.read(), c.line)
+			}
+		})
+	}
+}
+
+// TestAReaderThatHangsUpIsNoError closes the connection after the first part.
+func TestAReaderThatHangsUpIsNoError(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the database is gone")
+	const ours = "WARN response cut off, ERROR request 500"
+	for name, c := range map[string]struct {
+		closed bool  // by the server, and not by the client
+		cause  error // of the producer, after the hang-up
+		want   string
+	}{
+		"the next part fails":             {false, nil, "INFO request 499"},
+		"a failure of ours stays one":     {false, broken, ours},
+		"and a connection that we closed": {true, nil, ours},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log := &levelLog{}
+			e := httpd.New(httpd.Options{Log: slog.New(log)}).Echo()
+			e.GET("/v1/stream", func(ec echo.Context) error {
+				return httpd.Stream(ec, func(begin func() io.Writer) error {
+					w, part := begin(), make([]byte, 64<<10)
+					for {
+						if _, err := w.Write(part); err != nil {
+							return err
+						}
+						if c.cause != nil {
+							<-ec.Request().Context().Done()
+							return c.cause
+						}
+					}
+				})
+			})
+			server := httptest.NewServer(e)
+			defer server.Close()
+			got, err := http.Get(server.URL + "/v1/stream")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.closed {
+				server.CloseClientConnections()
+			}
+			got.Body.Close()
+			server.Close() // the line is written
+			if lines := strings.Join(log.read(), ", "); lines != c.want {
+				t.Errorf("the log has %q, want %q", lines, c.want)
 			}
 		})
 	}
