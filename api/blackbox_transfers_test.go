@@ -116,8 +116,10 @@ func TestErasedWallets(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	tn.credit("tokens")
-	gone := newHolder()
-	tn.deposit(gone, "tokens", "1000")
+	former, gone := newHolder(), newHolder()
+	tn.deposit(former, "tokens", "1000")
+	rename := fields{"identity": gone, "idempotencyKey": newName()}
+	tn.post("/v1/wallets/"+former+"/rename", rename).is(200)
 	wallet := tn.get("/v1/wallets/" + gone).is(200).text("id")
 	body := fields{"reason": "asked by letter", "idempotencyKey": newName()}
 	tn.post("/v1/wallets/"+gone+"/erase", fields{"reason": "asked by " + gone, "idempotencyKey": newName()}).refused(fault.InvalidRequest)
@@ -129,6 +131,7 @@ func TestErasedWallets(t *testing.T) {
 	}
 	tn.get("/v1/wallets/" + gone).refused(fault.WalletNotFound)
 	tn.post("/v1/wallets/"+gone+"/erase", fields{"reason": "asked by letter", "idempotencyKey": newName()}).refused(fault.WalletNotFound)
+	tn.post("/v1/wallets/"+former+"/rename", rename).refused(fault.IdempotencyConflict) // before the job and after it
 	var tombstone string
 	for _, w := range tn.get("/v1/wallets?limit=25").is(200).object()["data"].([]any) {
 		if w.(fields)["id"] == wallet {

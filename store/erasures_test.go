@@ -66,7 +66,8 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	noError(t, err)
 	b.sealAll(t)
 	noError(t, db.Stats().WriteStats(t.Context()))
-	_, _, err = b.Rename(t.Context(), renameOf(former, erased))
+	renamed := renameOf(former, erased)
+	_, _, err = b.Rename(t.Context(), renamed)
 	noError(t, err)
 	request(ids.New(), erased, 200)
 	late := ids.New()
@@ -87,9 +88,17 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	if err != nil || duplicate || e.WalletID != w.ID {
 		t.Fatalf("got %+v, %t, %v", e, duplicate, err)
 	}
+	repeatRename := func() {
+		renamed.ID = ids.New()
+		if w, duplicate, err := b.Rename(t.Context(), renamed); !fault.Is(err, fault.IdempotencyConflict) || duplicate || !w.ID.IsZero() {
+			t.Errorf("a repeated rename is answered with %+v, %t, %v", w, duplicate, err)
+		}
+	}
+	repeatRename()
 	request(late, erased, 409) // written by a node that was late
 	noError(t, db.Stats().WriteStats(t.Context()))
 	b.settle(t, w.ID)
+	repeatRename()
 	for _, identity := range []string{former, erased, queue.IdentityLease(erased)} {
 		if found := storetest.TablesWith(t, url, identity); len(found) > 0 {
 			t.Errorf("%s is still in %v", identity, found)

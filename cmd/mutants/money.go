@@ -56,6 +56,11 @@ var moneyMutants = []mutant{
 		pkg:     "./store", tests: "TestRepeatedReversal",
 	},
 	{
+		name:    "a repeated rename shows the wallet that was erased",
+		changes: []change{once("store/internal/identities/renames.go", "if metering.IsTombstone(w.Identity) {", "if w.Identity == requested.From {")},
+		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
+	},
+	{
 		name: "a rename leaves the caches of other nodes as they are",
 		changes: []change{
 			once("store/internal/identities/renames.go", "SET identity = $3, version = version + 1", "SET identity = $3"),

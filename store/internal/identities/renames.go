@@ -93,7 +93,8 @@ func readIdentityChange(row pgx.CollectableRow) (c identityChange, err error) {
 }
 
 // Rename gives a wallet another identity, once for an idempotency key: a repeated one
-// returns the wallet as it is, and a different request with it is refused. No payment
+// returns the wallet as it is, and a different request with it is refused, also once the
+// wallet was erased. No payment
 // operation of either identity runs meanwhile. Caches of all nodes have the wallet with
 // another version and another epoch, so that none decides by them.
 func (a App) Rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
@@ -127,8 +128,7 @@ func (tx transaction) rename(ctx context.Context, requested Rename) (w metering.
 		if c.From != requested.From || c.To != requested.To {
 			return w, false, fault.New(fault.IdempotencyConflict)
 		}
-		w, err = tx.walletByID(ctx, c.WalletID)
-		return w, c.ID != requested.ID, err
+		return tx.renamedBefore(ctx, c, requested)
 	}
 	from, err := renamedWallet(locked, requested)
 	if err != nil {
@@ -153,6 +153,18 @@ func (tx transaction) rename(ctx context.Context, requested Rename) (w metering.
 	}
 	// The log names wallets by their ids, which say nothing about a customer.
 	return w, false, tx.Audit(ctx, "wallet.rename", from.ID.Format(ids.Wallet), nil, nil)
+}
+
+// renamedBefore answers a repeated key. A wallet that was erased meanwhile is not shown: it
+// can't be linked to the identities that it had, also before they are forgotten.
+func (tx transaction) renamedBefore(ctx context.Context, c identityChange, requested Rename) (w metering.Wallet, duplicate bool, err error) {
+	if w, err = tx.walletByID(ctx, c.WalletID); err != nil {
+		return w, false, err
+	}
+	if metering.IsTombstone(w.Identity) {
+		return metering.Wallet{}, false, fault.New(fault.IdempotencyConflict)
+	}
+	return w, c.ID != requested.ID, nil
 }
 
 // renamedWallet is the wallet that a rename is about, among the locked ones.
