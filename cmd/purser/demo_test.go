@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"purser/cmd/purser/demo"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -102,7 +100,7 @@ func TestDemo(t *testing.T) {
 		}
 	})
 	t.Run("leads no custom role to a page that refuses it", func(t *testing.T) {
-		followLinksAsCustomRoles(t, environ[0], signIn(t, base, "finance@lumen.example", password[1]))
+		followLinksAsCustomRoles(t, strings.TrimPrefix(environ[0], "DATABASE_URL="), signIn(t, base, "finance@lumen.example", password[1]))
 	})
 	t.Run("shows every case on its page", func(t *testing.T) { demoPages(t, signIn(t, base, "owner@lumen.example", password[1])) })
 	stop()
@@ -221,16 +219,9 @@ func followLinks(t *testing.T, p pages, ofKind int) (visited int) {
 // read, and of one whose role has all permissions but that.
 func followLinksAsCustomRoles(t *testing.T, database string, p pages) {
 	t.Helper()
-	db, err := pgx.Connect(t.Context(), strings.TrimPrefix(database, "DATABASE_URL="))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close(context.Background())
 	as := func(role string, permissions ...tenancy.Permission) {
-		if _, err := db.Exec(t.Context(), `UPDATE members SET permissions = $1 FROM users u WHERE u.id = user_id AND u.email = 'finance@lumen.example'`,
-			tenancy.PermissionsOf(permissions...).Names()); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, database, `UPDATE members SET permissions = '{`+strings.Join(tenancy.PermissionsOf(permissions...).Names(), ",")+`}'
+			FROM users u WHERE u.id = user_id AND u.email = 'finance@lumen.example'`)
 		t.Run(role, func(t *testing.T) { followLinks(t, p, 1) })
 	}
 	all := slices.Collect(tenancy.AllPermissions().Each())
