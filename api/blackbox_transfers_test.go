@@ -131,7 +131,7 @@ func TestErasedWallets(t *testing.T) {
 	}
 	tn.get("/v1/wallets/" + gone).refused(fault.WalletNotFound)
 	tn.post("/v1/wallets/"+gone+"/erase", fields{"reason": "asked by letter", "idempotencyKey": newName()}).refused(fault.WalletNotFound)
-	tn.post("/v1/wallets/"+former+"/rename", rename).refused(fault.IdempotencyConflict) // before the job and after it
+	tn.post("/v1/wallets/"+former+"/rename", rename).refused(fault.IdempotencyConflict)
 	var tombstone string
 	for _, w := range tn.get("/v1/wallets?limit=25").is(200).object()["data"].([]any) {
 		if w.(fields)["id"] == wallet {

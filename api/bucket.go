@@ -25,7 +25,7 @@ type bucket struct{ fullAt atomic.Int64 }
 // claim is what a request takes from a bucket.
 type claim struct {
 	tokens int64
-	held   int64 // tokens that the request took before and returns
+	held   int64 // tokens that the request took before, and that are among these
 	most   int64 // tokens that the request may turn out to need
 }
 
@@ -45,9 +45,10 @@ func newBuckets[K comparable](interval time.Duration, burst int64, now func() ti
 	return &buckets[K]{interval: interval, burst: burst, now: now, kept: kept}
 }
 
-// take removes tokens from the key's bucket, all of them or none, and returns those that
-// are held in any case. More tokens than fit the bucket need a full one, and the rest is
-// owed: until it is paid, the bucket stays empty.
+// take removes tokens from the key's bucket, all of them or none, in place of those that
+// are held. A refused request keeps the held ones spent: it was read. More tokens than fit
+// the bucket need a full one, and the rest is owed: until it is paid, the bucket stays
+// empty.
 func (b *buckets[K]) take(key K, c claim) level {
 	own, found := b.kept.Get(key)
 	if !found {
@@ -59,15 +60,14 @@ func (b *buckets[K]) take(key K, c claim) level {
 	now := b.now()
 	for {
 		was := own.fullAt.Load()
-		full := max(time.Duration(was)-time.Duration(c.held)*b.interval, now) - now
-		var refuse time.Duration
-		if full > b.fullWith(c.tokens) {
-			refuse = full - b.fullWith(max(c.tokens, c.most))
-		} else {
-			full += time.Duration(c.tokens) * b.interval
+		full := max(time.Duration(was)-now, 0)
+		rest := max(full-time.Duration(c.held)*b.interval, 0) // once the held tokens are returned
+		if rest > b.fullWith(c.tokens) {
+			return level{left: b.left(full), full: full, refuse: full - b.fullWith(max(c.tokens, c.most))}
 		}
-		if own.fullAt.CompareAndSwap(was, int64(now+full)) {
-			return level{left: int64(max(0, b.fullWith(0)-full) / b.interval), full: full, refuse: refuse}
+		rest += time.Duration(c.tokens) * b.interval
+		if own.fullAt.CompareAndSwap(was, int64(now+rest)) {
+			return level{left: b.left(rest), full: rest}
 		}
 	}
 }
@@ -75,6 +75,11 @@ func (b *buckets[K]) take(key K, c claim) level {
 // fullWith is the time in which a bucket with so many tokens is full.
 func (b *buckets[K]) fullWith(tokens int64) time.Duration {
 	return time.Duration(b.burst-min(tokens, b.burst)) * b.interval
+}
+
+// left is how many whole tokens a bucket has that is full after this time.
+func (b *buckets[K]) left(full time.Duration) int64 {
+	return int64(max(0, b.fullWith(0)-full) / b.interval)
 }
 
 // isEmpty reports whether the key has no token left.

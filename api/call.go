@@ -43,13 +43,14 @@ type call struct {
 // serve runs the checks of a request in the documented order of refusals, then its
 // handler.
 func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
-	return func(ec echo.Context) (err error) {
+	return func(ec echo.Context) error {
 		request := ec.Request()
 		ctx, cancel := httpd.Detach(request.Context(), r.timeout())
 		defer cancel()
 		record := httpd.RequestOf(ec)
 		c := &call{ctx: ctx, route: r, operation: op, request: request, header: ec.Response().Header(), record: record, id: record.ID}
 		record.Anonymous, record.Done = true, func() { s.recordRequest(c) }
+		var err error
 		if c.path, err = pathParameters(ec); err != nil {
 			return err
 		}
@@ -60,14 +61,9 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		if err := s.resolveKey(c, request); err != nil {
 			return err
 		}
-		// After the request has left those in flight.
-		defer func() {
-			if err != nil && fault.Is(err, fault.RateLimited) {
-				s.SlowDown(request.Context())
-			}
-		}()
 		// Before any database work.
 		if err := s.limits.take(c.keyName(), claim{tokens: 1, most: tokensOf(op.maxItems)}, c.header); err != nil {
+			s.SlowDown(request.Context())
 			return err
 		}
 		weight := op.weight()

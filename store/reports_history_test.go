@@ -106,6 +106,9 @@ func TestRangesOfHistoryReadOnce(t *testing.T) {
 	exec(t, b.conn, `INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at, amount_nanocredits, balance_after, event_id)
 		SELECT w.app_id, w.org_id, gen_random_uuid(), w.id, w.id, w.last_seq + n, f.price_number, 1, n, 0, 0, ('more ' || n)::bytea
 		FROM wallets w JOIN features f ON f.app_id = w.app_id AND f.key = 'plain' CROSS JOIN generate_series(1, 20000) n`)
+	exec(t, b.conn, `INSERT INTO journal (id, app_id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
+		SELECT gen_random_uuid(), w.app_id, w.org_id, w.id, w.last_seq + 20000 + n, 'deposit', c.id, 0, 0, 0, n
+		FROM wallets w JOIN credits c ON c.app_id = w.app_id CROSS JOIN generate_series(1, 20000) n`)
 	exec(t, b.conn, `ANALYZE`)
 	// Statistics come later than rows.
 	exec(t, b.conn, `INSERT INTO credits (id, app_id, org_id, key, name, unit, revision, created_at)
@@ -114,7 +117,7 @@ func TestRangesOfHistoryReadOnce(t *testing.T) {
 	exec(t, session, `SET purser.app_id = '`+b.scope.AppID.String()+`'`)
 	wallet := texts(t, b.conn, `SELECT id::text FROM wallets`)[0]
 	for name, args := range map[string][]any{
-		"list last journal entries of credits": {wallet, 20_000, 1 << 50},
+		"list last journal entries of credits": {wallet, 30_000, 32_001, 1 << 50},
 		"list last charges of prices":          {wallet, 10_000, 12_001, 1 << 50},
 		"list history":                         {wallet, 10_000, 12_001, nil, nil, 0, 1 << 50, false, 101},
 	} {

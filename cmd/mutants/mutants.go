@@ -47,7 +47,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a batch costs no more than a full bucket",
-		changes: []change{once("api/bucket.go", "full += time.Duration(c.tokens) * b.interval", "full += time.Duration(min(c.tokens, b.burst)) * b.interval")},
+		changes: []change{once("api/bucket.go", "rest += time.Duration(c.tokens) * b.interval", "rest += time.Duration(min(c.tokens, b.burst)) * b.interval")},
 		pkg:     "./api", tests: "TestBatchesPassWhenTheyWereToldTo",
 	},
 	{

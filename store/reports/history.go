@@ -92,11 +92,11 @@ var (
 		SELECT p.created_ats[array_position(p.seqs, $3)]
 		FROM packed_events p WHERE p.app_id = $1 AND p.wallet_id = $2 AND p.first_seq <= $3 AND p.last_seq >= $3 AND array_position(p.seqs, $3) IS NOT NULL`)
 
-	// The newest entry of each credit before a number that is no charge.
+	// The newest entry of each credit in a range of numbers that is no charge.
 	listLastInJournal = pg.Declare("list last journal entries of credits", `
 		SELECT j.credit_id, j.seq, j.balance_after, j.debt_after
 		FROM (
-			SELECT max(seq) AS seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 AND created_at <= $4 GROUP BY credit_id
+			SELECT max(seq) AS seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5 GROUP BY credit_id
 		) newest JOIN journal j ON j.app_id = $1 AND j.wallet_id = $2 AND j.seq = newest.seq`)
 
 	// The newest charge of each price in a range of numbers.
@@ -301,7 +301,7 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 		if err != nil {
 			return err
 		}
-		last, err := tx.lastOfCredits(ctx, w, high, moment)
+		last, err := tx.lastOfCredits(ctx, held[0], high, moment)
 		if err != nil {
 			return err
 		}
@@ -319,21 +319,23 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 // lastOfCredits finds the newest entry of each credit that was made by a moment, below a
 // number. Credits come into a wallet by entries that are no charges, so of each credit only
 // the charges since the newest of those are of interest.
-func (tx appTx) lastOfCredits(ctx context.Context, w ledger.Wallet, high, moment int64) (map[ids.ID]balanceAt, error) {
-	entries, err := pg.Collect(ctx, tx, listLastInJournal, readBalanceAt, w.ID, high, moment)
+func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high, moment int64) (map[ids.ID]balanceAt, error) {
+	last, pending := map[ids.ID]balanceAt{}, map[ids.ID]bool{}
+	// Every credit with an entry has a balance.
+	err := descend(high, func() bool { return len(last) < len(w.Balances) }, func(low, high int64) error {
+		entries, err := pg.Collect(ctx, tx, listLastInJournal, readBalanceAt, w.ID, low, high, moment)
+		for _, e := range entries {
+			if _, found := last[e.CreditID]; !found {
+				last[e.CreditID], pending[e.CreditID] = e, true
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	last, pending := map[ids.ID]balanceAt{}, map[ids.ID]bool{}
-	for _, e := range entries {
-		last[e.CreditID], pending[e.CreditID] = e, true
-	}
-	for step := int64(historyRange); len(pending) > 0 && high > 1; step = min(2*step, maxBalanceRange) {
-		low := max(0, high-1-step)
+	return last, descend(high, func() bool { return len(pending) > 0 }, func(low, high int64) error {
 		charges, err := pg.Collect(ctx, tx, listLastCharges, readBalanceAt, w.ID, low, high, moment)
-		if err != nil {
-			return nil, err
-		}
 		charged := map[ids.ID]bool{}
 		for _, c := range charges {
 			if pending[c.CreditID] && c.seq > last[c.CreditID].seq {
@@ -341,9 +343,20 @@ func (tx appTx) lastOfCredits(ctx context.Context, w ledger.Wallet, high, moment
 			}
 		}
 		maps.DeleteFunc(pending, func(credit ids.ID, _ bool) bool { return charged[credit] || last[credit].seq > low })
+		return err
+	})
+}
+
+// descend reads growing ranges of numbers, downwards, for as long as more are wanted.
+func descend(high int64, wanted func() bool, read func(low, high int64) error) error {
+	for step := int64(historyRange); high > 1 && wanted(); step = min(4*step, maxBalanceRange) {
+		low := max(0, high-1-step)
+		if err := read(low, high); err != nil {
+			return err
+		}
 		high = low + 1
 	}
-	return last, nil
+	return nil
 }
 
 // balanceAt is what an entry left of its credit.

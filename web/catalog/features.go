@@ -221,7 +221,7 @@ func featureForm(req *site.Request, form catalogpage.FeatureForm) (templ.Compone
 		options = append(options, component.Option{Value: key, Text: key})
 	}
 	form.Frame, form.Options = req.Frame(title, "features"), options
-	form.Base, form.Credits, form.ReadOnly = req.AppPath("features"), req.AppPath("credits"), !req.May(tenancy.FeaturesWrite)
+	form.Base, form.NewCredit, form.ReadOnly = req.AppPath("features"), req.LinkIfPermitted(tenancy.CreditsWrite, "credits", "new"), !req.May(tenancy.FeaturesWrite)
 	return catalogpage.Feature(form), nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/fault"
-	"purser/tenancy"
 	"purser/views/component"
 	"purser/views/page"
 )
@@ -74,7 +73,7 @@ func (req *Request) errorResponse(err error) (Response, error) {
 // wayBack leads to the start of where the user is.
 func (req *Request) wayBack() (label, href string) {
 	switch {
-	case !req.App.ID.IsZero() && req.May(tenancy.WalletsRead): // which its overview requires
+	case !req.App.ID.IsZero() && req.FirstPage(req.App) != "":
 		return "Go to " + req.App.Name, req.AppPath()
 	case !req.Org.ID.IsZero():
 		return "Go to " + req.Org.Name, req.OrgPath()

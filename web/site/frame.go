@@ -30,7 +30,9 @@ func (req *Request) Frame(title, current string) layout.Frame {
 		if app.IsArchived() && app.ID != req.App.ID {
 			continue
 		}
-		f.Apps = append(f.Apps, req.Place(app))
+		if req.FirstPage(app) != "" {
+			f.Apps = append(f.Apps, req.Place(app))
+		}
 	}
 	if req.App.ID.IsZero() {
 		f.Nav = layout.OrgNav(f.Org.Href, req.permissions())

@@ -204,7 +204,7 @@ func (req *Request) LinkIfEditable(read, write tenancy.Permission, parts ...stri
 	return req.LinkIfPermitted(read, parts...)
 }
 
-// NotifyCashier starts the sync of a saved plan now instead of with the next periodic
+// NotifyCashier starts the payment jobs of a change now instead of with the next periodic
 // run.
 func (req *Request) NotifyCashier() {
 	if req.Site.Cashier != nil {

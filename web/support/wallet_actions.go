@@ -127,7 +127,7 @@ func readReason(f *site.Form, limit int) string {
 	return reason
 }
 
-// creditChoices lists the credits.
+// creditChoices lists the credits by their names.
 func creditChoices(req *site.Request) (list []component.Option, err error) {
 	credits, _, err := req.Tenant().Credits(req.Context, store.Page{Limit: site.MaxOptions})
 	for _, c := range credits {

@@ -178,7 +178,7 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 }
 
 // walletJournal is the first page of a wallet. Members who may not read journals get its
-// balances alone.
+// header alone.
 func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	before, err := req.BeforeSeq()
 	if err != nil {

@@ -93,10 +93,10 @@ func readIdentityChange(row pgx.CollectableRow) (c identityChange, err error) {
 }
 
 // Rename gives a wallet another identity, once for an idempotency key: a repeated one
-// returns the wallet as it is, and a different request with it is refused, also once the
-// wallet was erased. No payment
-// operation of either identity runs meanwhile. Caches of all nodes have the wallet with
-// another version and another epoch, so that none decides by them.
+// returns the wallet as it is, and a different request with it is refused. So is any once
+// the wallet was erased. No payment operation of either identity runs meanwhile. Caches of
+// all nodes have the wallet with another version and another epoch, so that none decides by
+// them.
 func (a App) Rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
 	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx transaction) error {
 		w, duplicate, err = tx.rename(ctx, requested)
