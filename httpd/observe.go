@@ -63,8 +63,11 @@ var errPanic = errors.New("panic")
 // own deadline is not cancelled by that: its failures are server errors whether the
 // client still waits or not.
 func clientClosed(ec echo.Context, err error) bool {
+	if err == nil || !errors.Is(ec.Request().Context().Err(), context.Canceled) {
+		return false
+	}
 	var lost *lostError
-	return (errors.Is(err, context.Canceled) || errors.As(err, &lost)) && errors.Is(ec.Request().Context().Err(), context.Canceled)
+	return errors.Is(err, context.Canceled) || errors.As(err, &lost)
 }
 
 // recoverPanic turns a panic into an error, so that one request cannot end the others.
