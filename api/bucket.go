@@ -72,7 +72,7 @@ func (b *buckets[K]) take(key K, c claim) level {
 	}
 }
 
-// fullWith is the time in which a bucket with so many tokens is full.
+// fullWith is how long a bucket that has these tokens takes to be full.
 func (b *buckets[K]) fullWith(tokens int64) time.Duration {
 	return time.Duration(b.burst-min(tokens, b.burst)) * b.interval
 }
