@@ -119,6 +119,34 @@ func TestMigrate(t *testing.T) {
 		noError(t, openStore(t, address).Ready(t.Context()))
 	})
 
+	t.Run("waits for a locked table without blocking its readers", func(t *testing.T) {
+		t.Parallel()
+		address := storetest.EmptyURL(t)
+		owner, backup, reader := connect(t, address), connect(t, address), connect(t, address)
+		exec(t, owner, `CREATE TABLE dumped ()`)
+		exec(t, owner, `CREATE FUNCTION alter_dumped() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN LOCK TABLE dumped IN ACCESS EXCLUSIVE MODE; END $$`)
+		exec(t, owner, `CREATE EVENT TRIGGER alter_dumped ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION alter_dumped()`)
+		exec(t, backup, `BEGIN`)
+		exec(t, backup, `LOCK TABLE dumped IN ACCESS SHARE MODE`)
+		ended := make(chan error, 1)
+		go func() { ended <- store.Migrate(t.Context(), address) }()
+		soon(t, "the migration waits", func() bool {
+			return len(texts(t, owner, `SELECT pid::text FROM pg_locks WHERE relation = 'dumped'::regclass AND NOT granted`)) == 1
+		})
+		read := make(chan error, 1)
+		go func() {
+			_, err := reader.Exec(t.Context(), `SELECT FROM dumped`)
+			read <- err
+		}()
+		soon(t, "another session reads the table", func() bool { return len(read) == 1 })
+		noError(t, <-read)
+		exec(t, backup, `COMMIT`)
+		noError(t, <-ended)
+		if got := texts(t, owner, appliedNames); !slices.Equal(got, migrationNames(t)) {
+			t.Errorf("applied are %v", got)
+		}
+	})
+
 	t.Run("says so when nobody answers", func(t *testing.T) {
 		t.Parallel()
 		err := store.Migrate(t.Context(), "postgres://someone:secret@127.0.0.1:1/db")

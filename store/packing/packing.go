@@ -55,7 +55,7 @@ func Open(ctx context.Context, address string, log *slog.Logger) (*Packer, error
 		return nil, err
 	}
 	// A wallet that is busy for longer is tried again.
-	if _, err := conn.Exec(ctx, `SET lock_timeout = '2s'; SET statement_timeout = '5min'; SET timezone = 'UTC'`); err != nil {
+	if _, err := conn.Exec(ctx, `SET lock_timeout = '`+pg.Milliseconds(pg.LockWait)+`'; SET statement_timeout = '5min'; SET timezone = 'UTC'`); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: packing: %w", err), conn.Close(context.WithoutCancel(ctx)))
 	}
 	return &Packer{conn: conn}, nil
@@ -127,20 +127,17 @@ func (p *Packer) raiseFence(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("store: packing: %w", err)
 	}
-	for try := 1; !done; try++ {
-		err := pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
+	if done {
+		return nil
+	}
+	err = pg.RetryLocked(ctx, pg.SchemaPatience, func() error {
+		return pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, migrations.PackingFence)
 			return err
 		})
-		if err == nil {
-			return nil
-		}
-		if !pg.WasRolledBack(err) || try == 2*pg.MaxAttempts {
-			return runError{fmt.Errorf("store: packing: keeping earlier releases from charging twice: %w", err)}
-		}
-		if err := pause(ctx, time.Second); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return runError{fmt.Errorf("store: packing: keeping earlier releases from charging twice: %w", err)}
 	}
 	return nil
 }

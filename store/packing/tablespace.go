@@ -3,7 +3,6 @@ package packing
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,8 +29,8 @@ const listMoves = `
 // whether they were elsewhere. Nothing reads or writes blocks meanwhile, and usage with an id
 // of a packed month waits: it is for the time before the first run, or without servers.
 func (p *Packer) MoveTo(ctx context.Context, tablespace string) (moved bool, err error) {
-	for try := 1; ; try++ {
-		err := pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
+	err = pg.RetryLocked(ctx, pg.SchemaPatience, func() error {
+		return pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
 				return err
 			}
@@ -45,14 +44,9 @@ func (p *Packer) MoveTo(ctx context.Context, tablespace string) (moved bool, err
 			moved = len(statements) > 0
 			return err
 		})
-		if err == nil {
-			return moved, nil
-		}
-		if !pg.WasRolledBack(err) || try == pg.MaxAttempts {
-			return false, fmt.Errorf("store: packing: moving packed events to another tablespace: %w", err)
-		}
-		if err := pause(ctx, time.Second); err != nil {
-			return false, err
-		}
+	})
+	if err != nil {
+		return false, fmt.Errorf("store: packing: moving packed events to another tablespace: %w", err)
 	}
+	return moved, nil
 }

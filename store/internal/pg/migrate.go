@@ -112,7 +112,10 @@ func repairAndLog(ctx context.Context, conn *pgx.Conn, log *slog.Logger) error {
 	return nil
 }
 
+// applyMigrations applies what is missing. Each file is a transaction, so an attempt that
+// waited too long for a table continues with the same file.
 func applyMigrations(ctx context.Context, config *pgx.ConnConfig) error {
+	config.RuntimeParams["lock_timeout"] = Milliseconds(LockWait)
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
 	all, err := discoverMigrations()
@@ -126,10 +129,14 @@ func applyMigrations(ctx context.Context, config *pgx.ConnConfig) error {
 		migrate.WithUpsert(true),
 		migrate.AfterMigration(recordInTransaction),
 	)
-	if err := migrator.Init(ctx); err != nil {
-		return fmt.Errorf("store: preparing migrations: %w", err)
-	}
-	if _, err := migrator.Migrate(ctx); err != nil {
+	err = RetryLocked(ctx, SchemaPatience, func() error {
+		if err := migrator.Init(ctx); err != nil {
+			return err
+		}
+		_, err := migrator.Migrate(ctx)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("store: migrating: %w", err)
 	}
 	return nil
