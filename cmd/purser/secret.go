@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"purser/store/embedded"
 	"purser/tenancy/vault"
 )
 
@@ -51,16 +52,7 @@ func createSecret(path string) ([]byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	draft, err := os.CreateTemp(filepath.Dir(path), secretFile+".*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(draft.Name())
-	_, err = draft.WriteString(rand.Text() + rand.Text())
-	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := embedded.CreateFile(path, rand.Text()+rand.Text()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.ReadFile(path)

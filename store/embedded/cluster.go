@@ -219,12 +219,3 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
-
-// SyncFolder makes new and renamed files of a folder survive a power cut.
-func SyncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}

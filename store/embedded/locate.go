@@ -122,7 +122,7 @@ func settleElsewhere(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(os.Chmod(home, homeMode()), writeLocation(dir, home))
+	err = errors.Join(os.Chmod(home, homeMode()), CreateFile(filepath.Join(dir, locationName), home+"\n"))
 	if err == nil {
 		return home, nil
 	}
@@ -133,19 +133,4 @@ func settleElsewhere(dir string) (string, error) {
 		return readLocation(dir)
 	}
 	return "", err
-}
-
-// writeLocation fails with os.ErrExist when another process was first. The
-// file appears at once, complete.
-func writeLocation(dir, home string) error {
-	draft, err := os.CreateTemp(dir, locationName+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(draft.Name())
-	_, err = draft.WriteString(home + "\n")
-	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
-		return err
-	}
-	return os.Link(draft.Name(), filepath.Join(dir, locationName))
 }
