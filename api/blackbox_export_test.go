@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"purser/api"
@@ -101,4 +103,31 @@ func TestExportsAreLimited(t *testing.T) {
 		}
 	}
 	tn.get("/v1/wallets/" + identity + "/export").is(200)
+}
+
+// stoppingWriter stops the server as soon as an export has begun.
+type stoppingWriter struct {
+	bytes.Buffer
+	stop func()
+}
+
+func (w *stoppingWriter) Write(part []byte) (int, error) {
+	w.stop()
+	return w.Buffer.Write(part)
+}
+
+func TestExportsEndWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, api.Options{}, &clock{})
+	tn := newTenantAt(t, n, "stopped-exports", false)
+	identity := newHolder()
+	tn.post("/v1/wallets", fields{"identity": identity}).is(201)
+	tn.credit("tokens")
+	tn.deposit(identity, "tokens", "100000000")
+	w := &stoppingWriter{stop: n.server.StopWaiting}
+	err := n.server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer { return w })
+	if err == nil || w.Len() == 0 || strings.Contains(w.String(), `"complete"`) {
+		t.Errorf("it ends with %v after %s", err, w)
+	}
+	tn.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
 }

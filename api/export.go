@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"time"
 
@@ -97,12 +98,15 @@ func (s *Server) exportWallet(c *call) (reply, error) {
 
 // ExportWallet writes everything about one identity as a JSON object, in parts of bounded
 // size. Entries that are made meanwhile are left out. It calls begin once nothing can
-// refuse the export.
+// refuse the export, which ends with the part at hand when the server stops.
 func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error {
 	select {
 	case s.exports <- struct{}{}:
 		defer func() { <-s.exports }()
 	default:
+		return fault.New(fault.Overloaded)
+	}
+	if s.isStopped() {
 		return fault.New(fault.Overloaded)
 	}
 	app, read := s.store.App(scope), s.store.Reports(scope)
@@ -129,7 +133,7 @@ func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity
 	case !fault.Is(err, fault.SubscriptionNotFound):
 		return err
 	}
-	w, err := newExportWriter(begin(), shown)
+	w, err := newExportWriter(begin(), shown, s.isStopped)
 	if err != nil {
 		return err
 	}
@@ -246,19 +250,22 @@ func showExportedPayment(p reports.PaymentFound) exportedPayment {
 // exportWriter writes a JSON object of lists. Each part is built in memory and sent at
 // once.
 type exportWriter struct {
-	to   io.Writer
-	part []byte
-	list bool // a list is open
-	item bool // it has an item
+	to      io.Writer
+	stopped func() bool
+	part    []byte
+	list    bool // a list is open
+	item    bool // it has an item
 }
 
+var errServerStops = errors.New("the server stops")
+
 // newExportWriter begins with the members of the head.
-func newExportWriter(to io.Writer, head any) (*exportWriter, error) {
+func newExportWriter(to io.Writer, head any, stopped func() bool) (*exportWriter, error) {
 	text, err := json.Marshal(head)
 	if err != nil {
 		return nil, err
 	}
-	return &exportWriter{to: to, part: text[:len(text)-1]}, nil
+	return &exportWriter{to: to, stopped: stopped, part: text[:len(text)-1]}, nil
 }
 
 // begin opens a list, and closes the one before.
@@ -276,6 +283,9 @@ func (w *exportWriter) close() {
 
 // writeItems adds items to the open list and sends the part.
 func writeItems[T, R any](w *exportWriter, items []T, show func(T) R) error {
+	if w.stopped() {
+		return errServerStops
+	}
 	for _, item := range items {
 		text, err := json.Marshal(show(item))
 		if err != nil {

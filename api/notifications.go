@@ -97,9 +97,18 @@ func (s *Server) waitForFeed(c *call, wait time.Duration, read func(context.Cont
 	return s.deliveries.Wait(ctx, c.scope.AppID, min(wait, maxWait), s.stopped, read)
 }
 
-// StopWaiting answers the requests that wait for notifications, and those that would:
-// the server stops.
+// StopWaiting answers the requests that wait for notifications, and those that would, and
+// cuts exports off: the server stops.
 func (s *Server) StopWaiting() { s.stopOnce.Do(func() { close(s.stopped) }) }
+
+func (s *Server) isStopped() bool {
+	select {
+	case <-s.stopped:
+		return true
+	default:
+		return false
+	}
+}
 
 func (s *Server) getNotification(c *call) (reply, error) {
 	id, err := notificationID(c)

@@ -50,4 +50,24 @@ var databaseMutants = []mutant{
 		changes: []change{once("store/readiness.go", "\tif err != nil {\n\t\treturn pg.Unready(\"the database does not take writes\", err)\n", "\tif false {\n\t\treturn pg.Unready(\"the database does not take writes\", err)\n")},
 		pkg:     "./store", tests: "TestReadinessIsProvenByAWrite",
 	},
+	{
+		name:    "a migration behind a backup blocks all readers of its table",
+		changes: []change{once("store/internal/pg/migrate.go", "Milliseconds(LockWait)", "\"0\"")},
+		pkg:     "./store", tests: "TestMigrate",
+	},
+	{
+		name:    "a migration gives up at the first locked table",
+		changes: []change{once("store/internal/pg/locks.go", "if !WasRolledBack(err) {", "if true {")},
+		pkg:     "./store", tests: "TestMigrate",
+	},
+	{
+		name:    "an export holds up the stop of its server",
+		changes: []change{once("api/export.go", "	if w.stopped() {\n", "	if false {\n")},
+		pkg:     "./api", tests: "TestExportsEndWhenTheServerStops",
+	},
+	{
+		name:    "handlers go on while the pools close",
+		changes: []change{once("cmd/purser/serve.go", "limit, err), server.Close())", "limit, err), nil)")},
+		pkg:     "./cmd/purser", tests: "TestRequestsThatOutlastTheStopAreCutOff",
+	},
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -233,4 +234,35 @@ func TestSignals(t *testing.T) {
 		}
 		<-done
 	})
+}
+
+// A handler that outlasts the limit ends with its connection, before the pools close.
+func TestRequestsThatOutlastTheStopAreCutOff(t *testing.T) {
+	t.Parallel()
+	began, ended := make(chan struct{}), make(chan struct{})
+	served := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(began)
+		<-r.Context().Done()
+		close(ended)
+	}))
+	answered := make(chan error, 1)
+	go func() {
+		response, err := http.Get(served.URL)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		answered <- err
+	}()
+	<-began
+	if err := finishRequests(served.Config, time.Millisecond); err == nil || !strings.Contains(err.Error(), "cut off after 1ms") {
+		t.Errorf("it ends with %v", err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the handler goes on")
+	}
+	if err := <-answered; err == nil {
+		t.Error("the client got a response")
+	}
 }

@@ -305,10 +305,16 @@ func serveUntilDone(ctx context.Context, listener *connections, app http.Handler
 	}
 	d.wait(ctx, log)
 	log.Info("server stopping")
-	finish, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	return finishRequests(server, shutdownTimeout)
+}
+
+// finishRequests waits for the requests in flight, then ends the connections that are left:
+// no handler may go on while the pools close.
+func finishRequests(server *http.Server, limit time.Duration) error {
+	finish, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := server.Shutdown(finish); err != nil {
-		return fmt.Errorf("requests were cut off after %s: %w", shutdownTimeout, err)
+		return errors.Join(fmt.Errorf("requests were cut off after %s: %w", limit, err), server.Close())
 	}
 	return nil
 }
