@@ -53,13 +53,13 @@ func (r rotation) run(ctx context.Context) error {
 		if err == nil && pass.resealed() == 0 {
 			err = recordCurrentKey(ctx, r.store, r.seals)
 		}
-		done.seeds, done.accounts, done.endpoints = done.seeds+pass.seeds, done.accounts+pass.accounts, done.endpoints+pass.endpoints
+		done.add(pass)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && pass.resealed() == 0:
 			r.log.Info("every stored secret is sealed with PURSER_SECRET_KEY: once each node has said so, PURSER_SECRET_KEY_PREVIOUS can be taken away",
-				"accounts", done.accounts, "authenticators", done.seeds, "unreadable", pass.lost, "endpoints", done.endpoints)
+				"accounts", done.accounts, "authenticators", done.seeds, "unreadable", pass.lost, "endpoints", done.endpoints, "mails", done.mails)
 			return nil
 		case err == nil:
 			continue
@@ -75,6 +75,11 @@ func (r rotation) run(ctx context.Context) error {
 
 // resealCounts counts what a pass resealed and what no key opens.
 type resealCounts struct{ seeds, accounts, endpoints, mails, lost int }
+
+// add adds what another pass resealed.
+func (c *resealCounts) add(pass resealCounts) {
+	c.seeds, c.accounts, c.endpoints, c.mails = c.seeds+pass.seeds, c.accounts+pass.accounts, c.endpoints+pass.endpoints, c.mails+pass.mails
+}
 
 func (c resealCounts) resealed() int { return c.seeds + c.accounts + c.endpoints + c.mails }
 

@@ -171,7 +171,7 @@ func TestAChangedKeySealsEverythingAnew(t *testing.T) {
 		if before, after := s.readable(wasKey), s.readable(isKey); before != 0 || after != all {
 			t.Errorf("in the end the old key reads %d and the new one %d", before, after)
 		}
-		if text := said.String(); !strings.Contains(text, "PURSER_SECRET_KEY_PREVIOUS can be taken away") || !strings.Contains(text, "accounts=4 authenticators=1 unreadable=0") {
+		if text := said.String(); !strings.Contains(text, "PURSER_SECRET_KEY_PREVIOUS can be taken away") || !strings.Contains(text, "accounts=4 authenticators=1 unreadable=0 endpoints=0 mails=0") {
 			t.Errorf("it says %s", text)
 		}
 	})
@@ -202,4 +202,15 @@ func TestAServerWithBothKeysDoesSoByItself(t *testing.T) {
 	s := sealRows(t, url, 1)
 	startServer(t, "DATABASE_URL="+url, "PURSER_SECRET_KEY="+string(isKey), "PURSER_SECRET_KEY_PREVIOUS="+string(wasKey))
 	eventually(t, "the new key reads everything", func() bool { return s.readable(isKey) == 7 })
+}
+
+func TestPassesOfARotationAreAddedUp(t *testing.T) {
+	t.Parallel()
+	var done resealCounts
+	for range 2 {
+		done.add(resealCounts{seeds: 1, accounts: 10, endpoints: 100, mails: 1000, lost: 7})
+	}
+	if want := (resealCounts{seeds: 2, accounts: 20, endpoints: 200, mails: 2000}); done != want || done.resealed() != 2222 {
+		t.Errorf("%+v, %d in all", done, done.resealed())
+	}
 }
