@@ -8,7 +8,7 @@ import (
 
 // PoolStats are the figures of one connection pool of this node.
 type PoolStats struct {
-	Name string // "general", "events" or "checks"
+	Name string // "general", "events", "checks" or "bulk"
 	// InUse, Idle and Connecting are connections now; Max is the pool's limit.
 	InUse, Idle, Connecting, Max int32
 
