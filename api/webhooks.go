@@ -146,7 +146,7 @@ func (s *Server) rotateWebhookSecret(c *call) (reply, error) {
 	if c.body.Has("overlapSeconds") {
 		overlap = c.body.Int("overlapSeconds")
 	}
-	e, secret, err := s.deliveries.Rotate(c.ctx, c.scope, s.actor(c), id, time.Duration(overlap)*time.Second)
+	e, secret, err := s.deliveries.Rotate(c.ctx, c.scope, s.actor(c), id, 0, time.Duration(overlap)*time.Second)
 	return okOr(endpointWithSecretReply{showEndpoint(e), secret.Reveal()}, err)
 }
 

@@ -74,7 +74,7 @@ var notificationCalls = []call[notifications.App]{
 		return a.UpdateEndpoint(ctx, h.endpoint, notify.EndpointPatch{Status: new(notify.Paused)}, true, moment)
 	}},
 	{"RotateSecret", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
-		return a.RotateSecret(ctx, h.endpoint, []byte("new"), moment)
+		return a.RotateSecret(ctx, h.endpoint, notifications.Rotation{SealedSecret: []byte("new"), PreviousUntil: moment})
 	}},
 	{"ResealEndpoints", "", "", "", "", func(ctx context.Context, a notifications.App, _ household) (any, error) {
 		var seen []notify.Endpoint

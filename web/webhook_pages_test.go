@@ -252,6 +252,12 @@ func TestWebhookPages(t *testing.T) {
 			t.Errorf("its page answers %d", got.status)
 		}
 		wantTexts(t, b.get(t, h.appPath()+sent).body, "Deleted endpoint")
+		if got := b.post(t, h.appPath("webhooks", "new"), fields); got.status != http.StatusConflict || !strings.Contains(got.body, "This form was already used") {
+			t.Errorf("its form, sent again, is answered with %d", got.status)
+		}
+		if got := b.get(t, path); got.status != http.StatusNotFound {
+			t.Errorf("the form sent again created it: %d", got.status)
+		}
 	})
 	t.Run("a live endpoint's host is typed to delete it", func(t *testing.T) {
 		live := h.newApplication(t, h.org, "Live", true)

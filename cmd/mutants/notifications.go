@@ -27,6 +27,16 @@ var notificationMutants = []mutant{
 		pkg:     "./notify/delivery", tests: "TestAPausedEndpointLosesNothing",
 	},
 	{
+		name:    "a deleted endpoint's id is used again",
+		changes: []change{once("store/notifications/endpoints.go", "} else if deleted {\n", "} else if deleted && false {\n")},
+		pkg:     "./store/notifications", tests: "TestADeletedEndpointsIDIsNotUsedAgain",
+	},
+	{
+		name:    "a rotation of an older revision replaces the secret",
+		changes: []change{once("store/notifications/endpoints.go", "if r.ExpectedRevision != 0 && r.ExpectedRevision != e.Revision {", "if r.ExpectedRevision > e.Revision {")},
+		pkg:     "./store/notifications", tests: "TestARotationOfAnotherRevisionIsRefused",
+	},
+	{
 		name:    "a delivery is given up at an endpoint that accepts nothing",
 		changes: []change{once("notify/schedule.go", "case p.Attempts >= MaxAttempts && p.SucceededAt >= p.CreatedAt && p.SucceededAt > 0:", "case p.Attempts >= MaxAttempts:")},
 		pkg:     "./notify", tests: "TestADeliveryFailsOnlyAtAnEndpointThatAcceptsOthers",

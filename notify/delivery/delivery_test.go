@@ -230,7 +230,7 @@ func TestDeliveriesAreSignedAndLinked(t *testing.T) {
 	}
 	chain(t, got, 0)
 	t.Run("with both secrets while they overlap", func(t *testing.T) {
-		_, second, err := r.dispatcher.Rotate(t.Context(), r.scope, audit.Actor{}, e.ID, time.Hour)
+		_, second, err := r.dispatcher.Rotate(t.Context(), r.scope, audit.Actor{}, e.ID, 0, time.Hour)
 		noError(t, err)
 		r.deposit()
 		r.drain()

@@ -45,13 +45,16 @@ func (d *Dispatcher) Create(ctx context.Context, scope tenancy.Scope, by audit.A
 	return e, secret, d.app(scope, by).CreateEndpoint(ctx, e)
 }
 
-// Rotate replaces the secret of an endpoint. Both sign for the overlap.
-func (d *Dispatcher) Rotate(ctx context.Context, scope tenancy.Scope, by audit.Actor, id ids.ID, overlap time.Duration) (e notify.Endpoint, secret notify.Secret, err error) {
+// Rotate replaces the secret of an endpoint of an expected revision, or of any if that is
+// zero. Both secrets sign for the overlap.
+func (d *Dispatcher) Rotate(ctx context.Context, scope tenancy.Scope, by audit.Actor, id ids.ID, expected int64, overlap time.Duration) (e notify.Endpoint, secret notify.Secret, err error) {
 	secret, sealed, err := d.newSecret(scope, id)
 	if err != nil {
 		return e, secret, err
 	}
-	e, err = d.app(scope, by).RotateSecret(ctx, id, sealed, d.options.Now().Add(overlap).UnixMilli())
+	e, err = d.app(scope, by).RotateSecret(ctx, id, notifications.Rotation{
+		ExpectedRevision: expected, SealedSecret: sealed, PreviousUntil: d.options.Now().Add(overlap).UnixMilli(),
+	})
 	return e, secret, err
 }
 

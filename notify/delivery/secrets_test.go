@@ -37,7 +37,7 @@ func TestSecretsAreInNoTableAndNoLog(t *testing.T) {
 	e, first := r.endpoint(hooks.URL)
 	r.deposit()
 	r.drain()
-	_, second, err := r.dispatcher.Rotate(t.Context(), r.scope, audit.Actor{}, e.ID, time.Hour)
+	_, second, err := r.dispatcher.Rotate(t.Context(), r.scope, audit.Actor{}, e.ID, 0, time.Hour)
 	noError(t, err)
 	r.deposit()
 	r.drain() // gone: the endpoint is disabled, and the log says so

@@ -54,6 +54,9 @@ var (
 	insertDeletedEndpoint = pg.Declare("insert deleted endpoint", `
 		INSERT INTO deleted_endpoints (app_id, id, org_id, deleted_at) VALUES ($1, $2, $3, $4)`)
 
+	isDeletedEndpoint = pg.Declare("is deleted endpoint", `
+		SELECT EXISTS (SELECT 1 FROM deleted_endpoints WHERE app_id = $1 AND id = $2)`)
+
 	// What was given up stays so: a replay sends it again.
 	hurryDeliveries = pg.Declare("make deliveries due", `
 		UPDATE deliveries SET attempts = 0, due_at = $3 WHERE app_id = $1 AND endpoint_id = $2 AND status = 'pending'`)
@@ -84,6 +87,12 @@ func (a App) CreateEndpoint(ctx context.Context, e notify.Endpoint) error {
 			return err
 		} else if len(known) > 0 {
 			return fault.Newf(fault.AlreadyExists, "This endpoint already exists. Its secret was shown when it was created and can't be shown again.")
+		}
+		// Deliveries that waited for the deleted endpoint would be due for this one.
+		if deleted, err := pg.Find(ctx, tx, isDeletedEndpoint, pgx.RowTo[bool], pgx.ErrNoRows, e.ID); err != nil {
+			return err
+		} else if deleted {
+			return fault.Newf(fault.AlreadyExists, "This form was already used, and its endpoint is deleted. Open the form again from the list of webhooks.")
 		}
 		if number >= notify.MaxEndpoints {
 			return fault.New(fault.TooManyEndpoints)
@@ -141,14 +150,24 @@ func storeEndpoint(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
 	})
 }
 
-// RotateSecret replaces the secret. The previous one signs too, until a time of the
-// database's clock.
-func (a App) RotateSecret(ctx context.Context, id ids.ID, sealed []byte, until int64) (e notify.Endpoint, err error) {
+// Rotation replaces the secret of an endpoint.
+type Rotation struct {
+	ExpectedRevision int64 // zero for any
+	SealedSecret     []byte
+	PreviousUntil    int64 // by the database's clock; the previous secret signs too until then
+}
+
+// RotateSecret replaces the secret. Only the secret before this one signs too: with an
+// expected revision, a rotation sent twice doesn't replace the one that receivers have.
+func (a App) RotateSecret(ctx context.Context, id ids.ID, r Rotation) (e notify.Endpoint, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if e, err = pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id); err != nil {
 			return err
 		}
-		e.SealedPrevious, e.PreviousUntil, e.SealedSecret = e.SealedSecret, until, sealed
+		if r.ExpectedRevision != 0 && r.ExpectedRevision != e.Revision {
+			return fault.New(fault.RevisionConflict)
+		}
+		e.SealedPrevious, e.PreviousUntil, e.SealedSecret = e.SealedSecret, r.PreviousUntil, r.SealedSecret
 		e.Revision++
 		if err := storeSecrets(ctx, tx, e); err != nil {
 			return err

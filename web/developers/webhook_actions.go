@@ -170,9 +170,9 @@ func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
 		values = append(values, o.Value)
 	}
 	chosen := site.Choice(f, "overlap", values...)
-	// A resubmitted form would replace the secret that was just shown.
-	if revision, err := f.Revision(); err != nil || revision != e.Revision {
-		return req.Done(req.EndpointPath(e.ID), "The endpoint has changed since the page was opened. Nothing was rotated.")
+	revision, err := f.Revision()
+	if err != nil {
+		return site.Response{}, err
 	}
 	if !f.OK() {
 		return endpointRefusal(req, e, f)
@@ -181,12 +181,16 @@ func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	e, secret, err := s.delivery.Rotate(req.Context, req.Scope(), req.Actor(), e.ID, time.Duration(seconds)*time.Second)
+	rotated, secret, err := s.delivery.Rotate(req.Context, req.Scope(), req.Actor(), e.ID, revision, time.Duration(seconds)*time.Second)
+	if fault.Is(err, fault.RevisionConflict) {
+		// A resubmitted form would replace the secret that was just shown.
+		return req.Done(req.EndpointPath(e.ID), "The endpoint has changed since the page was opened. Nothing was rotated.")
+	}
 	if err != nil {
 		return site.Response{}, err
 	}
 	return site.Show(notifypage.NewSecret(notifypage.EndpointSecret{
-		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Endpoint: e, Secret: secret, Rotated: true, Overlap: seconds > 0,
+		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Endpoint: rotated, Secret: secret, Rotated: true, Overlap: seconds > 0,
 	})), nil
 }
 

@@ -148,7 +148,7 @@ func (s *Pages) createEndpoint(req *site.Request) (site.Response, error) {
 			ID: id, URL: address, Types: types, Description: description, Live: req.App.Live, Now: req.Now(),
 		})
 		if fault.Is(err, fault.AlreadyExists) {
-			return endpointExists(req, id)
+			return endpointExists(req, id, err)
 		}
 		if err := f.Check("", err); err != nil {
 			return site.Response{}, err
@@ -172,9 +172,13 @@ func typedEndpoint(f *site.Form) notifypage.EndpointForm {
 	}
 }
 
-// endpointExists responds to a resubmitted form.
-func endpointExists(req *site.Request, id ids.ID) (site.Response, error) {
+// endpointExists responds to a resubmitted form, with the refusal if the endpoint was
+// deleted since.
+func endpointExists(req *site.Request, id ids.ID, refusal error) (site.Response, error) {
 	e, err := req.Notifications().Endpoint(req.Context, id)
+	if fault.Is(err, fault.WebhookEndpointNotFound) {
+		return site.Response{}, refusal
+	}
 	if err != nil {
 		return site.Response{}, err
 	}
