@@ -48,6 +48,20 @@ var pageMutants = []mutant{
 		pkg:     "./store", tests: "TestSearchWallets",
 	},
 	{
+		name:    "an export gives its slot back before it is sent",
+		changes: []change{once("web/site/csv.go", "req.afterSend = func() { s.exports.Leave(req.Org.ID, 1) }", "defer s.exports.Leave(req.Org.ID, 1)")},
+		pkg:     "./web", tests: "TestUnsentExportsAreBounded",
+	},
+	{
+		name: "exports are shared by all organizations",
+		changes: []change{
+			once("web/site/csv.go", "s.exports.Enter(req.Org.ID, 1)", "s.exports.Enter(ids.ID{}, 1)"),
+			once("web/site/csv.go", "s.exports.Leave(req.Org.ID, 1)", "s.exports.Leave(ids.ID{}, 1)"),
+			once("web/site/csv.go", "\t\"purser/fault\"\n", "\t\"purser/fault\"\n\t\"purser/ids\"\n"),
+		},
+		pkg: "./web", tests: "TestUnsentExportsAreBounded",
+	},
+	{
 		name:    "a search skips wallets at the end of a scan",
 		changes: []change{once("store/reports/search.go", "next.Before = found[len(found)-1].ID", "next.Before = found[0].ID")},
 		pkg:     "./store", tests: "TestSearchWallets",

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"purser/fault"
 )
 
 // CSVFile responds with a CSV attachment.
@@ -49,19 +51,19 @@ func isNumber(cell string) bool {
 	return digits != "" && strings.Trim(digits, "0123456789.") == ""
 }
 
-// exportsAtOnce bounds the memory of exports: a file takes up to 40 MB.
-const exportsAtOnce = 2
+// exportsAtOnce bounds the memory of exports: a file takes up to 40 MB. An organization
+// has two of them at most.
+const exportsAtOnce = 3
 
-// Export bounds concurrent exports. Others wait until the request's deadline.
+// Export bounds the files that are in memory, each until its client has read it. Others
+// are refused.
 func (s *Site) Export(file func(*Request) (Response, error)) func(*Request) (Response, error) {
 	return func(req *Request) (Response, error) {
-		select {
-		case s.exports <- struct{}{}:
-			defer func() { <-s.exports }()
-			return file(req)
-		case <-req.Context.Done():
-			return Response{}, req.Context.Err()
+		if s.exports.Enter(req.Org.ID, 1) != nil {
+			return Response{}, fault.Newf(fault.Overloaded, "Too many exports are in progress. Try again in a moment.")
 		}
+		req.afterSend = func() { s.exports.Leave(req.Org.ID, 1) }
+		return file(req)
 	}
 }
 

@@ -36,6 +36,11 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		c.SetRequest(caller.WithContext(ctx))
 		defer c.SetRequest(caller) // for the error page, and to detect that the client disconnected
 		req := &Request{Site: s, echo: c}
+		defer func() {
+			if req.afterSend != nil {
+				req.afterSend()
+			}
+		}()
 		if err := req.loadSession(c.Request()); err != nil {
 			return err
 		}

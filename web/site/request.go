@@ -41,6 +41,8 @@ type Request struct {
 	Apps        []tenancy.Application // of the organization
 	App         tenancy.Application
 	ClockOffset int64 // of the application's clock, in milliseconds
+
+	afterSend func() // nil for nothing; also called when nothing is sent
 }
 
 // IsSignedIn reports whether the request has a user.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"purser/httpd"
+	"purser/ids"
 	"purser/mail"
 	"purser/payments/cashier"
 	"purser/store"
@@ -58,7 +60,7 @@ type Site struct {
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
 	proxies     []netip.Prefix
-	exports     chan struct{} // slots of concurrent exports
+	exports     *httpd.InFlight[ids.ID] // by organization
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
 }
@@ -84,7 +86,7 @@ func New(options Options) *Site {
 		timeout:       cmp.Or(options.Timeout, pageTimeout),
 		crossOrigin:   http.NewCrossOriginProtection(),
 		proxies:       options.TrustedProxies,
-		exports:       make(chan struct{}, exportsAtOnce),
+		exports:       httpd.NewInFlight[ids.ID](exportsAtOnce),
 	}
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
