@@ -101,6 +101,13 @@ func TestTheDangerZone(t *testing.T) {
 		}
 	})
 
+	t.Run("shows no settings to a member who may only revoke keys", func(t *testing.T) {
+		reply := r.join(t, tenancy.Custom, tenancy.KeysRead, tenancy.KeysWrite).post(t, path, url.Values{"confirm": {"shop"}})
+		if reply.status != http.StatusSeeOther || reply.location != r.appPath("keys") || r.keys(t)[0].Revoked {
+			t.Errorf("status %d, %s", reply.status, reply.location)
+		}
+	})
+
 	t.Run("stops every key", func(t *testing.T) {
 		reply := b.post(t, path, url.Values{"confirm": {"Shop"}})
 		_, err := r.db.App(r.app.Scope()).UseKey(t.Context(), r.keys(t)[0].ID, r.site.Now())

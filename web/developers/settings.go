@@ -43,6 +43,9 @@ func (s *Pages) updateSettings(req *site.Request) (site.Response, error) {
 func (s *Pages) revokeKeys(req *site.Request) (site.Response, error) {
 	f := req.Form
 	if req.App.Live && f.Text("confirm") != req.App.Name {
+		if !req.Member.May(tenancy.SettingsWrite) {
+			return req.Done(req.AppPath("keys"), "The name doesn't match. No key was revoked.")
+		}
 		view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.App.Name, DeploymentURL: req.App.DeploymentURL})
 		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
 		return site.Invalid(settingspage.Settings(view)), err
