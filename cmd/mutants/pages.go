@@ -48,6 +48,16 @@ var pageMutants = []mutant{
 		pkg:     "./store", tests: "TestSearchWallets",
 	},
 	{
+		name:    "a member who may only revoke keys is shown the settings",
+		changes: []change{once("web/developers/settings.go", "if !req.Member.May(tenancy.SettingsWrite) {", "if !req.Member.May(tenancy.KeysWrite) {")},
+		pkg:     "./web", tests: "TestTheDangerZone",
+	},
+	{
+		name:    "members see each other's sessions to the second",
+		changes: []change{once("store/people/users_members.go", "max(s.seen_at) / 86400000 * 86400000", "max(s.seen_at)")},
+		pkg:     "./store", tests: "TestARosterHasTheDayOfTheNewestSession",
+	},
+	{
 		name:    "an export gives its slot back before it is sent",
 		changes: []change{once("web/site/csv.go", "req.afterSend = func() { s.exports.Leave(req.Org.ID, 1) }", "defer s.exports.Leave(req.Org.ID, 1)")},
 		pkg:     "./web", tests: "TestUnsentExportsAreBounded",

@@ -97,7 +97,7 @@ type MemberProfile struct {
 	Name      string
 	Email     string
 	HasFactor bool
-	SeenAt    int64  // in an open session; zero for none
+	SeenDay   int64  // the day of their newest session's last request, in any organization; zero for none
 	InvitedAs string // whom the invitation was for, in the inviter's words
 }
 
@@ -106,7 +106,7 @@ func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
 	rows, err := o.handles.pool.Query(ctx, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
 			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
-			coalesce((SELECT max(s.seen_at) FROM sessions s WHERE s.user_id = m.user_id), 0),
+			coalesce((SELECT max(s.seen_at) / 86400000 * 86400000 FROM sessions s WHERE s.user_id = m.user_id), 0),
 			coalesce((SELECT i.note FROM invitations i WHERE i.org_id = $1 AND i.accepted_by = m.user_id ORDER BY i.closed_at DESC LIMIT 1), '')
 		FROM members m JOIN users u ON u.id = m.user_id
 		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id`, o.id)
@@ -116,7 +116,7 @@ func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (MemberProfile, error) {
 		m := MemberProfile{Member: tenancy.Member{OrgID: o.id}}
 		var permissions []string
-		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenAt, &m.InvitedAs)
+		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenDay, &m.InvitedAs)
 		m.Custom = tenancy.StoredPermissions(permissions)
 		return m, err
 	})

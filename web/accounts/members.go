@@ -31,7 +31,7 @@ func (s *Pages) members(req *site.Request) (site.Response, error) {
 	for _, p := range roster {
 		row := orgpage.MemberRow{
 			Name: p.Name, Email: p.Email, Role: orgpage.RoleName(p.Role), HasFactor: p.HasFactor,
-			JoinedAt: p.CreatedAt, SeenAt: p.SeenAt, You: p.UserID == req.User.ID, InvitedAs: p.InvitedAs,
+			JoinedAt: p.CreatedAt, SeenDay: p.SeenDay, You: p.UserID == req.User.ID, InvitedAs: p.InvitedAs,
 		}
 		if req.Member.CheckManage(p.Member) == nil {
 			row.Href = req.OrgPath("members", p.UserID.Format(ids.User))

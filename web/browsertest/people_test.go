@@ -59,7 +59,7 @@ func peoplePages() map[string]view {
 		"members": orgpage.MembersPage(orgpage.Members{
 			Frame: in("members"), InviteHref: "/o/acme/members/invite", LeaveAction: "/o/acme/leave",
 			People: []orgpage.MemberRow{
-				{Name: "Ann Example", Email: "ann@example.com", Role: "Owner", HasFactor: true, JoinedAt: moment, SeenAt: moment, You: true},
+				{Name: "Ann Example", Email: "ann@example.com", Role: "Owner", HasFactor: true, JoinedAt: moment, SeenDay: moment, You: true},
 				{Name: "<i>Bob</i>", Email: "bob.with.a.long.name@subsidiary.example.com", Role: "Support", JoinedAt: moment, Href: "/o/acme/members/x", InvitedAs: "Bob <b> of support"},
 			},
 			Invitations: []orgpage.InvitationRow{{Note: "Carol", Role: "Developer", ExpiresAt: moment, Withdraw: "/x"}},

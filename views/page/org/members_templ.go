@@ -33,7 +33,7 @@ type MemberRow struct {
 	Role      string
 	HasFactor bool
 	JoinedAt  int64
-	SeenAt    int64
+	SeenDay   int64
 	You       bool
 	Href      string // to change them; empty when it is not for this person
 	InvitedAs string // whom the invitation was for, in the inviter's words
@@ -266,7 +266,7 @@ func MembersPage(m Members) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = component.LoggedAt(p.SeenAt).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.DayOnly(p.SeenDay).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
