@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"purser/fault"
@@ -133,6 +134,33 @@ func TestApplications(t *testing.T) {
 		wantFault(t, err, fault.PathNotFound)
 		wantFault(t, door.UpdateApplication(t.Context(), tenancy.Application{ID: ids.New(), OrgID: org.ID}), fault.PathNotFound)
 	})
+}
+
+func TestApplicationsOfAnOrganizationAreBounded(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Many")
+	create := func() (tenancy.Application, error) {
+		requested, err := tenancy.NewApplication(ids.New(), org, "Chat", false, moment)
+		noError(t, err)
+		return db.Org(org.ID).CreateApplication(t.Context(), requested)
+	}
+	for range people.MaxApplications - 1 {
+		_, err := create()
+		noError(t, err)
+	}
+	var refused atomic.Int64
+	atOnce(3, func(int) {
+		if app, err := create(); err != nil {
+			wantFault(t, err, fault.InvalidRequest)
+			refused.Add(1)
+		} else if app.Slug != "chat-200" {
+			t.Errorf("the last one is %s", app.Slug)
+		}
+	})
+	if refused.Load() != 2 {
+		t.Errorf("%d of three at once are refused", refused.Load())
+	}
 }
 
 func TestProvisionApplication(t *testing.T) {

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"crypto/rand"
+	"sync/atomic"
 	"testing"
 
 	"purser/fault"
@@ -29,6 +30,52 @@ func TestInvitationsNeedWhatTheyGive(t *testing.T) {
 	wantFault(t, invite(support, tenancy.Support), fault.PermissionDenied)
 	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
 	wantFault(t, invite(admin, tenancy.Support), fault.PathNotFound)
+}
+
+func TestOpenInvitationsAreBounded(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Inviting many")
+	owner := newMember(t, db, org, tenancy.Owner)
+	invite := func(email string, at int64) (ids.ID, error) {
+		id := ids.New()
+		return id, doorOf(db, owner).Invite(t.Context(), people.Invitation{
+			ID: id, OrgID: org.ID, Note: "Bob", Email: email, InvitedBy: owner.UserID, CreatedAt: at, ExpiresAt: at + 1000, Access: tenancy.Access{Role: tenancy.Support},
+		}, credential.Token(rand.Text()).Hash())
+	}
+	// refused counts the refusals of three at once.
+	refused := func(email string) (number int64) {
+		var refusals atomic.Int64
+		atOnce(3, func(int) {
+			if _, err := invite(email, moment); err != nil {
+				wantFault(t, err, fault.InvalidRequest)
+				refusals.Add(1)
+			}
+		})
+		return refusals.Load()
+	}
+	_, err := invite("", moment-1000) // expires now
+	noError(t, err)
+	for range people.MaxMailedInvitations - 1 {
+		_, err := invite("bob@example.com", moment)
+		noError(t, err)
+	}
+	if got := refused("bob@example.com"); got != 2 {
+		t.Errorf("%d of three mails at once are refused", got)
+	}
+	for range people.MaxOpenInvitations - people.MaxMailedInvitations - 1 {
+		_, err := invite("", moment)
+		noError(t, err)
+	}
+	if got := refused(""); got != 2 {
+		t.Errorf("%d of three at once are refused", got)
+	}
+	list, err := db.Org(org.ID).Invitations(t.Context(), moment)
+	noError(t, err)
+	noError(t, doorOf(db, owner).WithdrawInvitation(t.Context(), list[0].ID, moment))
+	if got := refused(""); len(list) != people.MaxOpenInvitations || got != 2 {
+		t.Errorf("of %d one is withdrawn, and %d of three are refused", len(list), got)
+	}
 }
 
 // An admin who could close an owner's invitation would keep owners out. And what is

@@ -3,6 +3,21 @@ package main
 // Bugs in who is let in, and what is recorded of changes.
 var accountMutants = []mutant{
 	{
+		name:    "applications of an organization are not bounded",
+		changes: []change{once("store/people/org.go", "if number >= MaxApplications {", "if number > MaxApplications {")},
+		pkg:     "./store", tests: "TestApplicationsOfAnOrganizationAreBounded",
+	},
+	{
+		name:    "open invitations of an organization are not bounded",
+		changes: []change{once("store/people/invitations.go", "if open >= MaxOpenInvitations {", "if open > MaxOpenInvitations {")},
+		pkg:     "./store", tests: "TestOpenInvitationsAreBounded",
+	},
+	{
+		name:    "each taken spelling of a slug is tried",
+		changes: []change{once("store/people/control.go", "if slices.Contains(known, candidate) {", "if false && slices.Contains(known, candidate) {")},
+		pkg:     "./store/people", tests: "TestTakenSlugsAreNotTried",
+	},
+	{
 		name:    "people change an archived application",
 		changes: []change{once("store/internal/pg/audit.go", "return tx.audit(ctx, AppendActive,", "return tx.audit(ctx, AppendAudit,")},
 		pkg:     "./store", tests: "TestArchivedApplications",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -114,14 +115,17 @@ func (h *Handles) control(ctx context.Context, work func(context.Context, people
 	return held.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error { return work(ctx, peopleTx{tx, conn}) })
 }
 
-// So many spellings of a slug are tried: acme, acme-2, acme-3 and so on.
+// maxSlugs is how many spellings of a slug there are: acme, acme-2, acme-3 and so on.
 const maxSlugs = 1000
 
 // insertOrganization keeps an organization. Only one that the command line or the setup
 // makes has a command name.
 func insertOrganization(ctx context.Context, tx peopleTx, o tenancy.Organization, commandName string) (tenancy.Organization, error) {
 	row := organizationRow{ID: uuidOf(o.ID), Slug: o.Slug, Name: o.Name, CreatedAt: o.CreatedAt, RequiresFactor: o.RequiresFactor, CommandName: commandName}
-	slug, err := insertUnderFreeSlug(ctx, o.Slug, func(ctx context.Context, slug string) (int64, error) {
+	taken := func(ctx context.Context, slugs []string) ([]string, error) {
+		return collectSlugs(tx.conn.Query(ctx, `SELECT slug FROM organizations WHERE slug = ANY ($1)`, slugs))
+	}
+	slug, err := insertUnderFreeSlug(ctx, o.Slug, taken, func(ctx context.Context, slug string) (int64, error) {
 		row.Slug = slug
 		result, err := tx.NewInsert().Model(&row).On("CONFLICT (slug) DO NOTHING").Exec(ctx)
 		if err != nil {
@@ -143,7 +147,10 @@ var insertAppState = pg.Declare("insert app state", `
 // nothing of it could be written.
 func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) (tenancy.Application, error) {
 	row := rowOfApplication(a)
-	slug, err := insertUnderFreeSlug(ctx, a.Slug, func(ctx context.Context, slug string) (int64, error) {
+	taken := func(ctx context.Context, slugs []string) ([]string, error) {
+		return collectSlugs(tx.conn.Query(ctx, `SELECT slug FROM applications WHERE org_id = $1 AND slug = ANY ($2)`, a.OrgID, slugs))
+	}
+	slug, err := insertUnderFreeSlug(ctx, a.Slug, taken, func(ctx context.Context, slug string) (int64, error) {
 		row.Slug = slug
 		result, err := tx.NewInsert().Model(&row).On("CONFLICT (org_id, slug) DO NOTHING").Exec(ctx)
 		if err != nil {
@@ -164,15 +171,34 @@ func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) 
 	return a, nil
 }
 
-// insertUnderFreeSlug tries one spelling after the other until a row is made.
-func insertUnderFreeSlug(ctx context.Context, slug string, insert func(context.Context, string) (int64, error)) (string, error) {
-	candidate := slug
-	for n := 1; n <= maxSlugs; n++ {
-		made, err := insert(ctx, candidate)
-		if err != nil || made == 1 {
+func collectSlugs(rows pgx.Rows, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// insertUnderFreeSlug inserts a row under the slug, or else under its first spelling that
+// is not taken. It tries another one only if that was taken since.
+func insertUnderFreeSlug(ctx context.Context, slug string, taken func(context.Context, []string) ([]string, error), insert func(context.Context, string) (int64, error)) (string, error) {
+	if made, err := insert(ctx, slug); err != nil || made == 1 {
+		return slug, err
+	}
+	var numbered []string
+	for n := 2; n <= maxSlugs; n++ {
+		numbered = append(numbered, tenancy.NumberedSlug(slug, n))
+	}
+	known, err := taken(ctx, numbered)
+	if err != nil {
+		return "", err
+	}
+	for _, candidate := range numbered {
+		if slices.Contains(known, candidate) {
+			continue
+		}
+		if made, err := insert(ctx, candidate); err != nil || made == 1 {
 			return candidate, err
 		}
-		candidate = tenancy.NumberedSlug(slug, n+1)
 	}
 	return "", fmt.Errorf("no spelling of %q is free", slug)
 }

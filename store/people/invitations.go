@@ -43,10 +43,8 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 		if err := by.CheckInvite(i.Access); err != nil {
 			return err
 		}
-		if i.Email != "" {
-			if err := o.checkMailedInvitations(ctx, tx, i.CreatedAt); err != nil {
-				return err
-			}
+		if err := o.checkInvitations(ctx, tx, i); err != nil {
+			return err
 		}
 		_, err = tx.Exec(ctx, `
 			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at, email)
@@ -68,20 +66,31 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 	})
 }
 
+// MaxOpenInvitations is how many invitations of an organization can be accepted.
+const MaxOpenInvitations = 200
+
 // MaxMailedInvitations is how many invitations an organization mails in a day: the
 // addresses are any, and their owners did not ask for mail.
 const MaxMailedInvitations = 50
 
-// checkMailedInvitations refuses the mail past the limit. Two at once may both be the
-// last one.
-func (o Org) checkMailedInvitations(ctx context.Context, tx pgx.Tx, now int64) error {
-	var mailed int
-	err := tx.QueryRow(ctx, `SELECT count(*) FROM invitations WHERE org_id = $1 AND created_at > $2 AND email IS NOT NULL`,
-		o.id, now-(24*time.Hour).Milliseconds()).Scan(&mailed)
-	if err != nil {
-		return fmt.Errorf("store: count mailed invitations: %w", err)
+// checkInvitations refuses an invitation past the limits. It locks the organization, so
+// that two at once can't both be the last one.
+func (o Org) checkInvitations(ctx context.Context, tx pgx.Tx, i Invitation) error {
+	if _, err := tx.Exec(ctx, `SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, o.id); err != nil {
+		return fmt.Errorf("store: lock organization: %w", err)
 	}
-	if mailed >= MaxMailedInvitations {
+	var open, mailed int
+	err := tx.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM invitations WHERE org_id = $1 AND closed_at IS NULL AND expires_at > $2),
+			(SELECT count(*) FROM invitations WHERE org_id = $1 AND created_at > $3 AND email IS NOT NULL)`,
+		o.id, i.CreatedAt, i.CreatedAt-(24*time.Hour).Milliseconds()).Scan(&open, &mailed)
+	if err != nil {
+		return fmt.Errorf("store: count invitations: %w", err)
+	}
+	if open >= MaxOpenInvitations {
+		return fault.Newf(fault.InvalidRequest, "Your organization has %d open invitations, the maximum. Revoke one first.", open)
+	}
+	if i.Email != "" && mailed >= MaxMailedInvitations {
 		return fault.Newf(fault.InvalidRequest, "Your organization mailed %d invitations in the last 24 hours. Leave the email empty and send the link yourself.", MaxMailedInvitations)
 	}
 	return nil

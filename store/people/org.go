@@ -23,13 +23,28 @@ func (o Org) Organization(ctx context.Context) (tenancy.Organization, error) {
 	return rows[0].noun(), nil
 }
 
+// MaxApplications is how many applications members can create in an organization:
+// every page lists them, and background tasks visit each.
+const MaxApplications = 200
+
 // CreateApplication keeps a new application of the organization, under a free
-// spelling of its slug.
+// spelling of its slug, up to the limit.
 func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (tenancy.Application, error) {
 	if app.OrgID != o.id {
 		return app, fault.New(fault.PathNotFound)
 	}
 	err := o.handles.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
+		// The lock keeps two of them from passing the limit at once.
+		if _, err := o.lock(ctx, tx); err != nil {
+			return err
+		}
+		number, err := tx.NewSelect().Model((*applicationRow)(nil)).Where("a.org_id = ?", uuidOf(o.id)).Count(ctx)
+		if err != nil {
+			return fmt.Errorf("store: count applications: %w", err)
+		}
+		if number >= MaxApplications {
+			return fault.Newf(fault.InvalidRequest, "Your organization has %d applications, the maximum. Archived ones count too. Use another organization.", number)
+		}
 		if app, err = insertApplication(ctx, tx, app); err != nil {
 			return err
 		}

@@ -71,7 +71,11 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 			return site.Response{}, err
 		}
 	}
-	if err := f.Check("email", req.Organization().Invite(req.Context, i, link.Hash(), mails...)); err != nil {
+	field := "" // of the whole form, which may have no address
+	if email != "" {
+		field = "email"
+	}
+	if err := f.Check(field, req.Organization().Invite(req.Context, i, link.Hash(), mails...)); err != nil {
 		return site.Response{}, err
 	}
 	if !f.OK() {

@@ -98,13 +98,16 @@ func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
 	}
+	if f.OK() {
+		app, err = req.Organization().CreateApplication(req.Context, app)
+		if err := f.Check("", err); err != nil {
+			return site.Response{}, err
+		}
+	}
 	if !f.OK() {
 		return site.Invalid(orgpage.ApplicationNewPage(orgpage.ApplicationNew{
 			Draft: f.Draft("name", "mode"), Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new"),
 		})), nil
-	}
-	if app, err = req.Organization().CreateApplication(req.Context, app); err != nil {
-		return site.Response{}, err
 	}
 	return req.Done(req.OrgPath("a", app.Slug, "quickstart"), "Application created.")
 }
