@@ -140,7 +140,7 @@ func TestDaysAreThoseOfTheViewer(t *testing.T) {
 		for zone, want := range map[string][]string{
 			"Asia/Tokyo":       {"Days and hours are in Asia/Tokyo.", "Yours (Asia/Tokyo)", "Show in UTC"},
 			"America/New_York": {"Days and hours are in America/New York."},
-			"Asia/Kolkata":     {"Days and hours are in UTC. Usage is counted by the hour of UTC, which doesn't fit Asia/Kolkata."},
+			"Asia/Kolkata":     {"Days and hours are in UTC. Usage is counted in whole UTC hours, which don't line up with Asia/Kolkata."},
 			"../etc/passwd":    {"Days and hours are in UTC."},
 			"Local":            {"Days and hours are in UTC."},
 			"":                 {"Days and hours are in UTC."},

@@ -26,7 +26,7 @@ var periods = []struct {
 	{"30", "30 days", "in the previous 30 days", 30},
 	{"7", "7 days", "in the previous 7 days", 7},
 	{"1", "Today", "yesterday", 1},
-	{"month", "This month", "in as many days before", 0},
+	{"month", "This month", "in the same number of days before", 0},
 }
 
 // overview is the first page of an application. Members who may not read wallets get the

@@ -166,7 +166,7 @@ func (in *usageInput) readZone(req *site.Request) (*time.Location, error) {
 	case in.Dimension != "":
 		in.zoneNote = "Entities and properties are counted by the day of UTC."
 	case !hasWholeHours(viewer, time.UnixMilli(req.Now())):
-		in.zoneNote = "Usage is counted by the hour of UTC, which doesn't fit " + zoneText(viewer.String()) + "."
+		in.zoneNote = "Usage is counted in whole UTC hours, which don't line up with " + zoneText(viewer.String()) + "."
 	default:
 		return viewer, nil
 	}

@@ -160,7 +160,7 @@ func ResetPage(r Reset) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if r.Closed {
-				templ_7745c5c3_Err = component.Head(component.Heading{Title: "This link doesn't work any more", Lead: "Links work once, for one hour, and a newer link replaces an older one."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Head(component.Heading{Title: "This link doesn't work any more", Lead: "Links work once, for one hour."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -169,7 +169,7 @@ func ResetPage(r Reset) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = component.Head(component.Heading{Title: "Choose a new password", Lead: "You are signed out everywhere and sign in again with it."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Head(component.Heading{Title: "Choose a new password", Lead: "This signs you out everywhere. Then sign in with the new password."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

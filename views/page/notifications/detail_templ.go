@@ -589,7 +589,7 @@ func deliveries(d EndpointDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			case "failed":
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failed deliveries", Text: "A delivery fails after ten attempts, if the endpoint accepted others meanwhile."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failed deliveries", Text: "A delivery is given up after ten attempts, but only if the endpoint accepted others in that time."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -420,7 +420,7 @@ func (f AlertRuleForm) isAllowance() bool { return f.Kind == metering.AlertAllow
 func (f AlertRuleForm) watchedLabel() component.Label {
 	label := component.Label{Name: "watched", Text: "Credit", Hint: "Whose balance to watch.", Error: f.Wrong("watched")}
 	if f.isAllowance() {
-		label.Text, label.Hint = "Feature", "Whose allowance to watch. Customers whose plan doesn't limit it raise no alert."
+		label.Text, label.Hint = "Feature", "The feature whose allowance to watch. Customers without a limit on it trigger no alert."
 	}
 	return label
 }

@@ -55,7 +55,7 @@ func (u UsageExplorer) groupName() string {
 
 func (u UsageExplorer) groupLead() string {
 	if u.Partial {
-		return "Numbers on this page are of events that have one. Up to 1,000 values a day are listed on their own."
+		return "Only events with a value are counted. Up to 1,000 values a day are listed on their own."
 	}
 	return ""
 }
