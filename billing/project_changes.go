@@ -19,7 +19,7 @@ func (p *projector) scheduled() {
 	priceID, next := p.remote.PriceID, p.remote.Next
 	at := max(s.Period.End, p.remote.Period.End)
 	before := at
-	chargedAt, billed := p.remote.unpaidRenewal(priceID)
+	chargedAt, billed := p.remote.renewalCharge(priceID)
 	billed = billed && priceID != s.Terms.PriceID
 	switch {
 	case billed:
@@ -39,17 +39,33 @@ func (p *projector) scheduled() {
 	}
 }
 
-// unpaidRenewal reports whether a renewal at the price is invoiced and unpaid, and
+// renewalCharge reports whether a renewal at the price is invoiced and unpaid, and
 // when its draft is charged; zero for one that is not a draft.
-func (s ProviderSubscription) unpaidRenewal(priceID string) (chargedAt int64, found bool) {
+func (s ProviderSubscription) renewalCharge(priceID string) (chargedAt int64, found bool) {
 	for _, invoice := range s.Invoices {
-		unpaid := invoice.Status == InvoiceDraft || invoice.Status == InvoiceOpen
-		line, bills := invoice.periodLine()
-		if unpaid && bills && invoice.Reason == ReasonCycle && line.PriceID == priceID {
+		if line, unpaid := invoice.unpaidRenewal(); unpaid && line.PriceID == priceID {
 			chargedAt, found = max(chargedAt, invoice.FinalizesAt), true
 		}
 	}
 	return chargedAt, found
+}
+
+// UnpaidRenewal is the unpaid renewal invoice of the current period; empty for none.
+func (s ProviderSubscription) UnpaidRenewal() (invoiceID string) {
+	for _, invoice := range s.Invoices {
+		if line, unpaid := invoice.unpaidRenewal(); unpaid && line.Period.Start == s.Period.Start {
+			return invoice.ID
+		}
+	}
+	return ""
+}
+
+// unpaidRenewal is the line that a renewal bills its period with, while it is unpaid.
+func (i ProviderInvoice) unpaidRenewal() (line ProviderLine, unpaid bool) {
+	if i.Reason != ReasonCycle || i.Status != InvoiceDraft && i.Status != InvoiceOpen {
+		return line, false
+	}
+	return i.periodLine()
 }
 
 // pending finds the upgrade that waits for its payment: a pending update at the

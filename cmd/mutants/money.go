@@ -222,7 +222,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "a cancellation that pays for another period",
-		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = unpaidRenewal(s); renewal == \"\" {", "if renewal = unpaidRenewal(s); true {")},
+		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = s.UnpaidRenewal(); renewal == \"\" {", "if renewal = s.UnpaidRenewal(); true {")},
 		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",
 	},
 	{
@@ -284,7 +284,7 @@ var moneyMutants = []mutant{
 	},
 	{
 		name:    "staying charged for after the downgrade was",
-		changes: []change{once("payments/cashier/command_change.go", "\t\t\tif sameTerms && unpaidRenewal(s) == \"\" {\n", "\t\t\tif false {\n")},
+		changes: []change{once("payments/cashier/command_change.go", "\t\t\tif sameTerms && s.UnpaidRenewal() == \"\" {\n", "\t\t\tif false {\n")},
 		pkg:     "./payments/cashier", tests: "TestStayingAfterTheBilledDowngradeWasChargedChargesNothing",
 	},
 	{

@@ -2,7 +2,6 @@ package cashier
 
 import (
 	"context"
-	"slices"
 
 	"purser/billing"
 	"purser/payments/stripe"
@@ -20,7 +19,7 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 		if err != nil {
 			return false, err
 		}
-		if renewal = unpaidRenewal(s); renewal == "" {
+		if renewal = s.UnpaidRenewal(); renewal == "" {
 			return false, nil
 		}
 		// Stored with the first call: once its renewal is voided, the subscription looks
@@ -49,21 +48,6 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 	return true, run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
 }
 
-// unpaidRenewal is the unpaid renewal invoice of the subscription's current period;
-// empty for none.
-func unpaidRenewal(s stripe.Subscription) string {
-	i := slices.IndexFunc(s.Invoices, func(i billing.ProviderInvoice) bool {
-		unpaid := i.Status == billing.InvoiceDraft || i.Status == billing.InvoiceOpen
-		return unpaid && i.Reason == billing.ReasonCycle && slices.ContainsFunc(i.Lines, func(l billing.ProviderLine) bool {
-			return l.Subscription && l.Period.Start == s.Period.Start
-		})
-	})
-	if i < 0 {
-		return ""
-	}
-	return s.Invoices[i].ID
-}
-
 // completeCancellation completes a cancellation. When the renewal's debit is
 // processing, which cannot be stopped, the answer has the period that it pays as the
 // last one.
@@ -72,7 +56,7 @@ func (run *operationRun) completeCancellation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if unpaidRenewal(s) == "" {
+	if s.UnpaidRenewal() == "" {
 		return run.complete(ctx)
 	}
 	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true})

@@ -50,7 +50,7 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 			}
 			// Once the other plan is charged there is no invoice to replace: the customer would
 			// pay for two periods.
-			if sameTerms && unpaidRenewal(s) == "" {
+			if sameTerms && s.UnpaidRenewal() == "" {
 				return errors.Join(errSuperseded, errChangedSince())
 			}
 			return run.provider.Upgrade(ctx, key, s, price)
