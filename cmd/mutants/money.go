@@ -221,6 +221,11 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestAnUpgradeBeforeTheRenewalIsChargedReplacesIt",
 	},
 	{
+		name:    "a webhook with a time beside the one that was signed",
+		changes: []change{once("payments/stripe/webhook.go", "if len(times) != 1 {", "if len(times) == 0 {")},
+		pkg:     "./payments/cashier", tests: "TestScenario56_OnlyWhatTheAccountSignedIsTaken",
+	},
+	{
 		name:    "a cancellation that pays for another period",
 		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = s.UnpaidRenewal(); renewal == \"\" {", "if renewal = s.UnpaidRenewal(); true {")},
 		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",

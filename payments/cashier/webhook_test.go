@@ -57,6 +57,7 @@ func TestScenario56_OnlyWhatTheAccountSignedIsTaken(t *testing.T) {
 		"another secret":          {body, signed(body, now, "whsec_other"), cashier.ErrBadSignature},
 		"an old one":              {body, signed(body, now.Add(-6*time.Minute), secret), cashier.ErrBadSignature},
 		"one from the future":     {body, signed(body, now.Add(6*time.Minute), secret), cashier.ErrBadSignature},
+		"two times":               {body, fmt.Sprint("t=", now.Unix(), ",", signed(body, now.Add(-time.Hour), secret)), cashier.ErrBadSignature},
 		"a changed body":          {append(slices.Clone(body), ' '), signed(body, now, secret), cashier.ErrBadSignature},
 		"a signature of old kind": {body, strings.Replace(signed(body, now, secret), "v1=", "v0=", 1), cashier.ErrBadSignature},
 	} {

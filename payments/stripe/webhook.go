@@ -53,16 +53,20 @@ func signedBy(body []byte, header string, secrets []string) bool {
 	return false
 }
 
+// signedAt reports whether the header has exactly one timestamp, within the tolerance.
+// Of several the SDK verifies the last, so an old signature could pass with a new time.
 func signedAt(header string, now time.Time) bool {
+	var times []string
 	for part := range strings.SplitSeq(header, ",") {
-		text, isTime := strings.CutPrefix(strings.TrimSpace(part), "t=")
-		if !isTime {
-			continue
+		if text, isTime := strings.CutPrefix(strings.TrimSpace(part), "t="); isTime {
+			times = append(times, text)
 		}
-		at, err := strconv.ParseInt(text, 10, 64)
-		return err == nil && now.Sub(time.Unix(at, 0)).Abs() <= tolerance
 	}
-	return false
+	if len(times) != 1 {
+		return false
+	}
+	at, err := strconv.ParseInt(times[0], 10, 64)
+	return err == nil && now.Sub(time.Unix(at, 0)).Abs() <= tolerance
 }
 
 // readEvent decodes as few fields as possible: API versions differ in the rest.
