@@ -219,10 +219,8 @@ func statusOf(remote ProviderStatus) metering.SubscriptionStatus {
 	}
 }
 
-// cancellation: the provider's own portal sets cancel_at and not the flag.
 func (p *projector) cancellation() {
-	byDate := p.remote.CancelAt > 0 && p.remote.CancelAt <= p.remote.Period.End
-	p.Subscription.CancelAtPeriodEnd = p.remote.CancelAtPeriodEnd || byDate
+	p.Subscription.CancelAtPeriodEnd = p.remote.EndsWithPeriod()
 }
 
 // endReplaced ends the subscription that this one replaces, in the same step in which

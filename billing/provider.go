@@ -21,6 +21,12 @@ type ProviderSubscription struct {
 	Invoices          []ProviderInvoice
 }
 
+// EndsWithPeriod reports whether the current period is the last one. The provider's own
+// portal sets a date and not the flag; a date in a later period leaves renewals to come.
+func (s ProviderSubscription) EndsWithPeriod() bool {
+	return s.CancelAtPeriodEnd || s.CancelAt > 0 && s.CancelAt <= s.Period.End
+}
+
 // ProviderStatus is the provider's status of a subscription.
 type ProviderStatus string
 

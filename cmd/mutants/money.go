@@ -226,6 +226,11 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestScenario56_OnlyWhatTheAccountSignedIsTaken",
 	},
 	{
+		name:    "a cancellation that leaves a later date",
+		changes: []change{once("billing/provider.go", "s.CancelAt > 0 && s.CancelAt <= s.Period.End", "s.CancelAt > 0")},
+		pkg:     "./payments/cashier", tests: "TestCancellingComesBeforeALaterDateOfCancellation",
+	},
+	{
 		name:    "a cancellation that pays for another period",
 		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = s.UnpaidRenewal(); renewal == \"\" {", "if renewal = s.UnpaidRenewal(); true {")},
 		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",

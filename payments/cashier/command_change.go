@@ -196,7 +196,10 @@ func (run *operationRun) setCancelFlag(ctx context.Context) error {
 	err := run.step(ctx, billing.StepFlag,
 		func(ctx context.Context) (bool, error) {
 			s, err := run.subscription(ctx)
-			return (s.CancelAtPeriodEnd || s.CancelAt != 0) == atPeriodEnd, err
+			if atPeriodEnd {
+				return s.EndsWithPeriod(), err
+			}
+			return !s.CancelAtPeriodEnd && s.CancelAt == 0, err
 		},
 		func(ctx context.Context, key string) error {
 			s, err := run.subscription(ctx)

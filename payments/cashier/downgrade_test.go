@@ -162,3 +162,17 @@ func TestScenario34_ADateInThePortalIsACancellation(t *testing.T) {
 	r.advance(month)
 	r.wantOn("basic", metering.StatusActive)
 }
+
+func TestCancellingComesBeforeALaterDateOfCancellation(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	later := s.Period.End + 3*month.Milliseconds()
+	r.provider("/v1/subscriptions/"+s.ProviderID, url.Values{"cancel_at": {strconv.FormatInt(later/1000, 10)}})
+	r.settle()
+	if got := must[billing.Subscription](r)(r.cancel(true)); !got.CancelAtPeriodEnd {
+		t.Error("the answer does not end with its period")
+	}
+	r.advance(2 * month)
+	r.wantNone()
+	r.wantCollected(1000)
+}
