@@ -231,6 +231,11 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestCancellingComesBeforeALaterDateOfCancellation",
 	},
 	{
+		name:    "a plan sold at a price of another amount",
+		changes: []change{once("payments/cashier/sync_plan.go", ", err == nil && price.Price != plan.Price:", ":")},
+		pkg:     "./payments/cashier", tests: "TestAPlanIsSoldAtItsOwnAmount",
+	},
+	{
 		name:    "a cancellation that pays for another period",
 		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = s.UnpaidRenewal(); renewal == \"\" {", "if renewal = s.UnpaidRenewal(); true {")},
 		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",

@@ -1,7 +1,10 @@
 package cashier_test
 
 import (
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -165,6 +168,57 @@ func TestAPlanIsPutRightAtTheProvider(t *testing.T) {
 	}
 	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), newKey())
 	wantFault(t, err, fault.PlanInactive)
+}
+
+func TestAPlanIsSoldAtItsOwnAmount(t *testing.T) {
+	// priceAt makes a price at the provider that has the lookup key.
+	priceAt := func(r *harness, key string, cents, months int64) {
+		r.Helper()
+		r.provider("/v1/prices", url.Values{
+			"product": {r.readPlan("basic").ProductReference()}, "currency": {"usd"}, "unit_amount": {strconv.FormatInt(cents, 10)},
+			"recurring[interval]": {"month"}, "recurring[interval_count]": {strconv.FormatInt(months, 10)},
+			"lookup_key": {key}, "transfer_lookup_key": {"true"},
+		})
+	}
+	wantPrice := func(r *harness, cents int64) (id string) {
+		r.Helper()
+		plan := r.readPlan("basic")
+		if plan.Sync.Status != billing.SyncDone {
+			r.Fatalf("the plan is %s: %s", plan.Sync.Status, plan.Sync.Error)
+		}
+		price := r.askProvider(http.MethodGet, "/v1/prices/"+plan.Sync.PriceID, nil)
+		if count := price["recurring"].(map[string]any)["interval_count"]; price["unit_amount"] != float64(cents) || count != 1.0 {
+			r.Errorf("the plan is sold at %v cents every %v months, want %d every month", price["unit_amount"], count, cents)
+		}
+		return plan.Sync.PriceID
+	}
+	raised := int64(3000)
+	t.Run("when a restored database uses a lookup key again", func(t *testing.T) {
+		for claim, c := range map[string]struct{ cents, months int64 }{"for another amount": {2000, 1}, "for another interval": {raised, 3}} {
+			t.Run(claim, func(t *testing.T) {
+				r := shop(t)
+				plan := r.readPlan("basic")
+				plan.Sync.PriceNumber++
+				priceAt(r, plan.PriceReference(), c.cents, c.months)
+				r.patchPlan("basic", billing.PlanPatch{AmountCents: &raised})
+				r.settle()
+				wantPrice(r, raised)
+				r.subscribe("basic", cardPays)
+				r.wantCollected(raised)
+			})
+		}
+	})
+	t.Run("when its lookup key was moved at the provider", func(t *testing.T) {
+		r := shop(t)
+		before := r.readPlan("basic")
+		priceAt(r, before.PriceReference(), 500, 1)
+		name := "Renamed"
+		r.patchPlan("basic", billing.PlanPatch{Name: &name})
+		r.settle()
+		if id := wantPrice(r, 1000); id != before.Sync.PriceID {
+			t.Errorf("the plan's price was %s and is %s", before.Sync.PriceID, id)
+		}
+	})
 }
 
 func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {

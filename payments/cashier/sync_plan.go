@@ -75,9 +75,10 @@ func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan,
 			return "", err
 		}
 	}
-	price, err := with.provider.PriceByReference(ctx, plan.PriceReference())
+	price, err := currentPrice(ctx, with, plan)
 	switch {
-	case stripe.Is(err, stripe.NotFound):
+	// A restored database may use a lookup key again, which a price of another amount has.
+	case stripe.Is(err, stripe.NotFound), err == nil && price.Price != plan.Price:
 		price, err = with.provider.CreatePrice(ctx, key+":price", stripe.Price{
 			ProductID: wanted.ID, Reference: plan.PriceReference(), Price: plan.Price,
 		}, metadata)
@@ -85,6 +86,17 @@ func (c *Cashier) pushPlan(ctx context.Context, with account, plan billing.Plan,
 		err = with.provider.SetPriceActive(ctx, key+":price", price.ID, true)
 	}
 	return price.ID, err
+}
+
+// currentPrice finds the plan's price by its id, else by its lookup key, which may have
+// been moved at the provider.
+func currentPrice(ctx context.Context, with account, plan billing.Plan) (stripe.Price, error) {
+	if plan.Sync.PriceID != "" {
+		if price, err := with.provider.Price(ctx, plan.Sync.PriceID); !stripe.Is(err, stripe.NotFound) {
+			return price, err
+		}
+	}
+	return with.provider.PriceByReference(ctx, plan.PriceReference())
 }
 
 // recordPlanError stores on the plan why it is not synced.

@@ -81,14 +81,14 @@ func priceOf(p *sdk.Price) Price {
 	if p.Product != nil {
 		price.ProductID = p.Product.ID
 	}
-	if p.Recurring != nil {
+	if p.Recurring != nil && p.Recurring.IntervalCount == 1 { // no plan has another
 		price.Interval = billing.Interval(p.Recurring.Interval)
 	}
 	return price
 }
 
-// CreatePrice creates a recurring price. Amounts are in the currency's smallest unit
-// on both sides.
+// CreatePrice creates a recurring price, which takes the lookup key from another that
+// has it. Amounts are in the currency's smallest unit on both sides.
 func (c *Client) CreatePrice(ctx context.Context, key string, p Price, metadata map[string]string) (Price, error) {
 	made, err := c.api.Prices.New(&sdk.PriceParams{
 		Params:     keyed(ctx, key),
@@ -98,6 +98,8 @@ func (c *Client) CreatePrice(ctx context.Context, key string, p Price, metadata 
 		Recurring:  &sdk.PriceRecurringParams{Interval: sdk.String(string(p.Interval))},
 		LookupKey:  sdk.String(p.Reference),
 		Metadata:   metadata,
+
+		TransferLookupKey: sdk.Bool(true),
 	})
 	if err != nil {
 		return Price{}, problem(err)
