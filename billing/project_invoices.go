@@ -87,6 +87,12 @@ func (i ProviderInvoice) periodLine() (latest ProviderLine, found bool) {
 	return latest, found
 }
 
+// LacksPeriod reports whether the invoice buys a period and no line says which.
+func (i ProviderInvoice) LacksPeriod() bool {
+	_, found := i.periodLine()
+	return i.Reason.buysPeriod() && !found
+}
+
 // resolvePurchase finds the terms of a purchase: those of the change that requested it, else
 // the subscription's at this price, else the catalog's.
 func (p *projector) resolvePurchase(bought purchase) (purchase, bool) {

@@ -236,6 +236,11 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestAPlanIsSoldAtItsOwnAmount",
 	},
 	{
+		name:    "a renewal that pending items hide",
+		changes: []change{once("payments/stripe/subscriptions.go", "if hidesPeriod(i, invoice) && long < maxLongInvoices {", "if false {")},
+		pkg:     "./payments/stripe", tests: "TestThePlanOfAnInvoiceIsFoundBehindOtherLines",
+	},
+	{
 		name:    "a cancellation that pays for another period",
 		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = s.UnpaidRenewal(); renewal == \"\" {", "if renewal = s.UnpaidRenewal(); true {")},
 		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",

@@ -125,7 +125,7 @@ func servedRoutes(t *testing.T) (routes []hostileRoute, bank *sandbox.Server) {
 	for _, path := range []string{
 		"products", "products/:id", "prices", "prices/:id", "customers", "customers/search", "customers/:id", "checkout/sessions", "checkout/sessions/:id",
 		"checkout/sessions/:id/expire", "subscriptions", "subscriptions/:id", "subscription_schedules", "subscription_schedules/:id/release", "invoices", "invoices/upcoming",
-		"invoices/:id/pay", "payment_methods/:id", "payment_intents/:id", "charges/:id", "refunds", "disputes/:id", "events", "billing_portal/sessions",
+		"invoices/:id/lines", "invoices/:id/pay", "payment_methods/:id", "payment_intents/:id", "charges/:id", "refunds", "disputes/:id", "events", "billing_portal/sessions",
 		"billing_portal/configurations", "account", "webhook_endpoints", "test_helpers/test_clocks", "test_helpers/test_clocks/:id/advance",
 	} {
 		routes = append(routes, hostileRoute{http.MethodGet, "/sandbox/stripe/v1/" + path}, hostileRoute{http.MethodPost, "/sandbox/stripe/v1/" + path})

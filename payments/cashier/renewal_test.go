@@ -1,9 +1,12 @@
 package cashier_test
 
 import (
+	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
+	"purser/billing"
 	"purser/metering"
 )
 
@@ -109,4 +112,41 @@ func TestAFreePlanRenewsByTheCalendar(t *testing.T) {
 		t.Errorf("the period is %v at %d", s.Period, r.now())
 	}
 	r.wantTokens(4*million, 0)
+}
+
+// addPendingItems puts twelve pending items on ada's next invoice, in front of her plan.
+func (r *harness) addPendingItems(id string) {
+	r.Helper()
+	item := r.askProvider(http.MethodGet, "/v1/subscriptions/"+id, nil)["items"].(map[string]any)["data"].([]any)[0].(map[string]any)["id"].(string)
+	for _, quantity := range []string{"2", "1", "2", "1", "2", "1"} {
+		r.provider("/v1/subscriptions/"+id, url.Values{
+			"items[0][id]": {item}, "items[0][quantity]": {quantity}, "proration_behavior": {"create_prorations"},
+		})
+	}
+}
+
+func TestARenewalBehindManyPendingItemsIsKnown(t *testing.T) {
+	t.Run("when it is paid", func(t *testing.T) {
+		r := shop(t)
+		s := r.subscribe("basic", cardPays)
+		r.addPendingItems(s.ProviderID)
+		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+		r.wantTokens(20*million, 0)
+		if got := r.wantOn("basic", metering.StatusActive); got.Period.Start != s.Period.End {
+			t.Errorf("the period begins at %d, want %d", got.Period.Start, s.Period.End)
+		}
+		r.wantAlerts()
+	})
+	t.Run("when it is cancelled before it is charged", func(t *testing.T) {
+		r := shop(t)
+		s := r.subscribe("basic", cardPays)
+		r.addPendingItems(s.ProviderID)
+		r.advanceTo(s.Period.End + (10 * time.Minute).Milliseconds())
+		if got := must[billing.Subscription](r)(r.cancel(true)); got.Status != metering.StatusCanceled {
+			t.Errorf("the answer is %s", got.Status)
+		}
+		r.advance(2 * time.Hour)
+		r.wantNone()
+		r.wantCollected(1000)
+	})
 }

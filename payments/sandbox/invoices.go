@@ -4,6 +4,17 @@ import "purser/payments/sandbox/engine"
 
 func getInvoice(c *call) (engine.Doc, error) { return get(c, c.account.Invoices, "invoice") }
 
+func listInvoiceLines(c *call) (engine.Doc, error) {
+	page, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.params.Problem(); err != nil {
+		return nil, err
+	}
+	return c.account.InvoiceLines(c.id(), page)
+}
+
 func listInvoices(c *call) (engine.Doc, error) {
 	customer, subscription, within := c.params.Text("customer"), c.params.Text("subscription"), c.timeRange("created")
 	status := c.params.OneOf("status", "draft", "open", "paid", "uncollectible", "void")

@@ -62,6 +62,43 @@ func TestReads(t *testing.T) {
 		ok[*stripe.CheckoutSession](t)(r.api.CheckoutSessions.Expire(other.ID, nil))
 	})
 
+	t.Run("page through the lines of an invoice", func(t *testing.T) {
+		r := start(t)
+		s := r.subscribe(r.price(2900), cardPays)
+		for n := range 6 {
+			ok[*stripe.Subscription](t)(r.api.Subscriptions.Update(s.ID, &stripe.SubscriptionParams{
+				Items:             []*stripe.SubscriptionItemsParams{{ID: stripe.String(s.Items.Data[0].ID), Quantity: stripe.Int64(int64(2 - n%2))}},
+				ProrationBehavior: stripe.String("create_prorations"),
+			}))
+		}
+		r.advanceTo(time.Unix(s.CurrentPeriodEnd, 0))
+		renewal := r.subscription(s.ID).LatestInvoice
+		if len(renewal.Lines.Data) != 10 || !renewal.Lines.HasMore {
+			t.Fatalf("the invoice shows %d lines, and more: %v", len(renewal.Lines.Data), renewal.Lines.HasMore)
+		}
+		lines := func(params stripe.ListParams) (found []*stripe.InvoiceLineItem) {
+			list := r.api.Invoices.ListLines(&stripe.InvoiceListLinesParams{ListParams: params, Invoice: stripe.String(renewal.ID)})
+			for list.Next() {
+				found = append(found, list.InvoiceLineItem())
+			}
+			must(t, list.Err())
+			return found
+		}
+		all := lines(stripe.ListParams{Limit: stripe.Int64(5)})
+		if len(all) != 13 || all[9].ID != renewal.Lines.Data[9].ID || all[11].Type != "invoiceitem" || all[12].Type != "subscription" {
+			t.Fatalf("the list has %d lines", len(all))
+		}
+		before := lines(stripe.ListParams{EndingBefore: stripe.String(all[4].ID), Limit: stripe.Int64(2), Single: true})
+		if len(before) != 2 || before[1].ID != all[2].ID {
+			t.Errorf("before the fifth there are %d lines", len(before))
+		}
+		unknown := r.api.Invoices.ListLines(&stripe.InvoiceListLinesParams{ListParams: stripe.ListParams{StartingAfter: stripe.String("il_none")}, Invoice: stripe.String(renewal.ID)})
+		if unknown.Next() {
+			t.Error("a list begins after a line that there is not")
+		}
+		wantRefusal(t, unknown.Err(), http.StatusBadRequest, "resource_missing", "il_none")
+	})
+
 	t.Run("leave ended subscriptions out, unless they are asked for", func(t *testing.T) {
 		r := start(t)
 		s := r.subscribe(r.price(2900), cardPays)

@@ -59,6 +59,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	get("invoices", listInvoices)
 	get("invoices/upcoming", upcomingInvoice)
 	get("invoices/{id}", getInvoice)
+	get("invoices/{id}/lines", listInvoiceLines)
 	post("invoices/{id}/pay", payInvoice)
 	post("invoices/{id}/finalize", finalizeInvoice)
 	post("invoices/{id}/void", voidInvoice)

@@ -41,21 +41,55 @@ func invoiceOf(i *sdk.Invoice) billing.ProviderInvoice {
 		return out
 	}
 	for _, line := range i.Lines.Data {
-		next := billing.ProviderLine{
-			Subscription: line.Type == sdk.InvoiceLineItemTypeSubscription,
-			Proration:    line.Proration,
-			PriceID:      priceID(line.Price),
-			AmountCents:  line.Amount,
-		}
-		if line.Period != nil {
-			next.Period = metering.Period{Start: milliseconds(line.Period.Start), End: milliseconds(line.Period.End)}
-		}
-		out.Lines = append(out.Lines, next)
+		out.Lines = append(out.Lines, lineOf(line))
 	}
 	return out
 }
 
-// Invoice reads an invoice and the id of its subscription; empty for none.
+func lineOf(line *sdk.InvoiceLineItem) billing.ProviderLine {
+	out := billing.ProviderLine{
+		Subscription: line.Type == sdk.InvoiceLineItemTypeSubscription,
+		Proration:    line.Proration,
+		PriceID:      priceID(line.Price),
+		AmountCents:  line.Amount,
+	}
+	if line.Period != nil {
+		out.Period = metering.Period{Start: milliseconds(line.Period.Start), End: milliseconds(line.Period.End)}
+	}
+	return out
+}
+
+const (
+	// maxLines is how many lines of an invoice are read. Stripe allows 250 pending items
+	// and 20 items of the subscription.
+	maxLines = 300
+	// maxLongInvoices is how many invoices of a subscription are read beyond their first
+	// lines, the latest ones: a year of months.
+	maxLongInvoices = 12
+)
+
+// hidesPeriod reports whether the line that says which period was bought may be behind
+// the first ten, which is what an invoice embeds: pending items come before it.
+func hidesPeriod(i *sdk.Invoice, read billing.ProviderInvoice) bool {
+	return read.LacksPeriod() && i.Lines != nil && i.Lines.HasMore && len(i.Lines.Data) > 0
+}
+
+// readLines reads the invoice's other lines up to the one that says which period was
+// bought.
+func (c *Client) readLines(ctx context.Context, i *sdk.Invoice, read *billing.ProviderInvoice) error {
+	last := i.Lines.Data[len(i.Lines.Data)-1].ID
+	list := c.api.Invoices.ListLines(&sdk.InvoiceListLinesParams{ListParams: pageAfter(ctx, last), Invoice: sdk.String(i.ID)})
+	for read.LacksPeriod() && list.Next() {
+		if len(read.Lines) == maxLines {
+			return &Problem{Kind: Refused, Message: "The invoice " + i.ID + " has too many lines."}
+		}
+		read.Lines = append(read.Lines, lineOf(list.InvoiceLineItem()))
+	}
+	return problem(list.Err())
+}
+
+// Invoice reads an invoice with its first lines, and the id of its subscription; empty
+// for none.
 func (c *Client) Invoice(ctx context.Context, id string) (out billing.ProviderInvoice, subscriptionID string, err error) {
 	i, err := c.api.Invoices.Get(id, &sdk.InvoiceParams{Params: params(ctx)})
 	if err != nil {

@@ -29,15 +29,27 @@ func (c *Client) Subscription(ctx context.Context, id string) (Subscription, err
 	}
 	out := subscriptionOf(s)
 	list := c.api.Invoices.List(&sdk.InvoiceListParams{ListParams: onePage(ctx, pageSize), Subscription: sdk.String(id)})
+	var invoices []*sdk.Invoice
 	for list.Next() {
-		out.Invoices = append(out.Invoices, invoiceOf(list.Invoice()))
+		invoices = append(invoices, list.Invoice())
 	}
 	if err := list.Err(); err != nil {
 		return Subscription{}, problem(err)
 	}
 	// An invoice may have been created between the two reads: the latest one is always included.
-	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(out.Invoices, func(i billing.ProviderInvoice) bool { return i.ID == latest.ID }) {
-		out.Invoices = append(out.Invoices, invoiceOf(latest))
+	if latest := s.LatestInvoice; latest != nil && !slices.ContainsFunc(invoices, func(i *sdk.Invoice) bool { return i.ID == latest.ID }) {
+		invoices = slices.Insert(invoices, 0, latest)
+	}
+	long := 0
+	for _, i := range invoices {
+		invoice := invoiceOf(i)
+		if hidesPeriod(i, invoice) && long < maxLongInvoices {
+			long++
+			if err := c.readLines(ctx, i, &invoice); err != nil {
+				return Subscription{}, err
+			}
+		}
+		out.Invoices = append(out.Invoices, invoice)
 	}
 	return out, nil
 }

@@ -1,6 +1,9 @@
 package engine
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 var noTax = Doc{"enabled": false, "liability": nil, "status": nil}
 
@@ -180,7 +183,7 @@ func (a *Account) renderInvoice(i *Invoice) Doc {
 		"default_tax_rates": none, "description": nil, "discount": nil, "discounts": none, "due_date": nil, "effective_at": null(i.FinalizedAt),
 		"ending_balance": nil, "footer": nil, "from_invoice": nil, "hosted_invoice_url": nil, "invoice_pdf": nil,
 		"issuer": Doc{"type": "self"}, "last_finalization_error": nil, "latest_revision": nil,
-		"lines":    Listed("/v1/invoices/"+i.ID+"/lines", a.lineDocs(i), false),
+		"lines":    a.linesPage(i, 0, min(embeddedLines, len(i.Lines))),
 		"metadata": metadataDoc(nil), "next_payment_attempt": null(i.NextAttempt), "number": null(i.Number), "on_behalf_of": nil,
 		"paid": i.Status == settled, "paid_out_of_band": false, "payment_intent": null(i.Intent),
 		"payment_settings": Doc{"default_mandate": nil, "payment_method_options": nil, "payment_method_types": nil},
@@ -200,9 +203,42 @@ func (a *Account) renderInvoice(i *Invoice) Doc {
 	return doc
 }
 
-func (a *Account) lineDocs(i *Invoice) []Doc {
+// embeddedLines is how many of its lines an invoice shows, as at Stripe.
+const embeddedLines = 10
+
+// InvoiceLines renders a page of an invoice's lines, which keep their order.
+func (a *Account) InvoiceLines(id string, page Page) (Doc, error) {
+	i, err := Get(a.Invoices, "invoice", id)
+	if err != nil {
+		return nil, err
+	}
+	position := func(id string) int { return slices.IndexFunc(i.Lines, func(l Line) bool { return l.ID == id }) }
+	first := 0
+	switch {
+	case page.Before != "":
+		end := position(page.Before)
+		if end < 0 {
+			return nil, missing("line item", "ending_before", page.Before)
+		}
+		first = max(0, end-page.Limit)
+		return Listed(linesURL(i), a.lineDocs(i, first, end), first > 0), nil
+	case page.After != "":
+		if first = position(page.After) + 1; first == 0 {
+			return nil, missing("line item", "starting_after", page.After)
+		}
+	}
+	return a.linesPage(i, first, min(first+page.Limit, len(i.Lines))), nil
+}
+
+func (a *Account) linesPage(i *Invoice, first, end int) Doc {
+	return Listed(linesURL(i), a.lineDocs(i, first, end), end < len(i.Lines))
+}
+
+func linesURL(i *Invoice) string { return "/v1/invoices/" + i.ID + "/lines" }
+
+func (a *Account) lineDocs(i *Invoice, first, end int) []Doc {
 	var docs []Doc
-	for _, line := range i.Lines {
+	for _, line := range i.Lines[first:end] {
 		price := a.Prices.Get(line.Price)
 		doc := Doc{
 			"id": line.ID, "object": "line_item", "amount": line.Amount, "amount_excluding_tax": line.Amount, "currency": i.Currency,

@@ -166,6 +166,7 @@ func talkSubscriptions(s *shop) {
 		Customer: &customer.ID, Items: []*stripe.SubscriptionItemsParams{{Price: &price.ID}}, PaymentBehavior: stripe.String("default_incomplete"),
 	}))(s)
 	ok(s.api.Invoices.Get(lost.LatestInvoice.ID, nil))(s)
+	each(s, s.api.Invoices.ListLines(&stripe.InvoiceListLinesParams{Invoice: stripe.String(lost.LatestInvoice.ID)}))
 	s.advance(24 * time.Hour)
 	list := &stripe.SubscriptionListParams{Status: stripe.String("all")}
 	list.AddExpand("data.latest_invoice")
