@@ -72,6 +72,7 @@ func (m Movement) From(taken metering.Amount) metering.Delta { return difference
 //
 //	floor(credited × min(paid, refunded + disputed) ÷ paid)
 //
+// where paid includes what the customer's balance has paid, which a refund leaves alone,
 // and the movements are the difference to what was clawed back already, so any order
 // and number of reports ends in the same balance. A payment of zero claws back nothing.
 // Where refunds and disputes changed together, each has a movement of its own, and
@@ -128,7 +129,7 @@ func (p Payment) reversalSteps(r Reversal) []reversalStep {
 
 // shareOf is the part of an amount that the reversed money has paid for.
 func (p Payment) shareOf(amount metering.Amount, r Reversal) metering.Amount {
-	paid := uint64(max(0, p.AmountCents))
+	paid := uint64(max(0, p.AmountCents)) + uint64(max(0, p.BalanceCents))
 	return share(amount, min(paid, uint64(max(0, r.RefundedCents))+uint64(max(0, r.DisputedCents))), paid)
 }
 

@@ -76,6 +76,17 @@ func TestClawback(t *testing.T) {
 			}
 		})
 	}
+	t.Run("takes nothing of what the customer's balance has paid", func(t *testing.T) {
+		p := Payment{AmountCents: 50, BalanceCents: 2950, ChargeID: "ch_1", Credits: []Grant{tokens(3000)}}
+		all, err := p.DecideRefund()
+		if err != nil || all.AmountCents != 50 {
+			t.Fatalf("got %+v, %v", all, err)
+		}
+		got := taken{}
+		if got.follow(t, all.TakenBack); got["tokens"] != 50 {
+			t.Errorf("%d were taken, want 50", got["tokens"])
+		}
+	})
 	t.Run("takes of each credit in proportion", func(t *testing.T) {
 		p := Payment{AmountCents: 300, Credits: []Grant{tokens(900), {named("minutes"), "minutes", 10}}}
 		_, movements := p.Reverse(Reversal{RefundedCents: 100})

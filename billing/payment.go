@@ -16,10 +16,11 @@ type Payment struct {
 	// is stored only so that it is not processed again.
 	Credits []Grant
 
-	AmountCents int64 // what was paid
-	Currency    string
-	IntentID    string // the provider's payment intent and charge, by which
-	ChargeID    string // refunds and disputes find their payment
+	AmountCents  int64 // what was charged, and can be refunded
+	BalanceCents int64 // what the customer's balance at the provider paid beside it
+	Currency     string
+	IntentID     string // the provider's payment intent and charge, by which
+	ChargeID     string // refunds and disputes find their payment
 
 	// Of a plan's grant:
 	PlanID ids.ID

@@ -204,14 +204,15 @@ func (p *projector) termsOf(priceID string) (Terms, bool) {
 
 func (p *projector) payment(source Source, bought purchase) Payment {
 	settled := Payment{
-		Source:      source,
-		AmountCents: bought.invoice.AmountPaid,
-		Currency:    bought.invoice.Currency,
-		IntentID:    bought.invoice.IntentID,
-		ChargeID:    bought.invoice.ChargeID,
-		PlanID:      bought.terms.PlanID,
-		Period:      bought.line.Period,
-		Free:        bought.terms.Free(),
+		Source:       source,
+		AmountCents:  bought.invoice.AmountPaid,
+		BalanceCents: bought.invoice.FromBalance,
+		Currency:     bought.invoice.Currency,
+		IntentID:     bought.invoice.IntentID,
+		ChargeID:     bought.invoice.ChargeID,
+		PlanID:       bought.terms.PlanID,
+		Period:       bought.line.Period,
+		Free:         bought.terms.Free(),
 	}
 	if p.grants(bought) {
 		settled.Credits = bought.terms.credits()

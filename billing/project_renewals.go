@@ -80,8 +80,9 @@ func (p *projector) voidReplaced(upgrades []purchase) {
 func (p *projector) refundReplaced(bought purchase, late, byCheckout bool) {
 	source := Source{Invoice, bought.invoice.ID}
 	if hasPayment(p.current.Payments, source) {
-		// It was booked before the checkout was collected. The refund claws its credits back;
-		// what the balance paid is not returned, because nothing would claw back those credits.
+		// It was booked before the checkout was collected. The refund claws back the credits
+		// that the charge has paid. What the balance paid is not returned, because nothing
+		// would claw back those credits.
 		if byCheckout && bought.invoice.AmountPaid > 0 {
 			p.refundPayment(bought.invoice)
 		}
@@ -89,8 +90,8 @@ func (p *projector) refundReplaced(bought purchase, late, byCheckout bool) {
 	}
 	terms, _ := p.termsOf(bought.line.PriceID)
 	p.Settled = append(p.Settled, Payment{
-		Source: source, AmountCents: bought.invoice.AmountPaid, Currency: bought.invoice.Currency, IntentID: bought.invoice.IntentID,
-		ChargeID: bought.invoice.ChargeID, PlanID: terms.PlanID, Period: bought.line.Period,
+		Source: source, AmountCents: bought.invoice.AmountPaid, BalanceCents: bought.invoice.FromBalance, Currency: bought.invoice.Currency,
+		IntentID: bought.invoice.IntentID, ChargeID: bought.invoice.ChargeID, PlanID: terms.PlanID, Period: bought.line.Period,
 	})
 	if late && !byCheckout {
 		p.addAlert(PaidLate, bought.invoice.ID)

@@ -225,6 +225,7 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a payment brought more than was posted", `UPDATE payment_credits SET amount_nanocredits = amount_nanocredits + 1 WHERE source_kind = 'invoice'`, "but the wallet's entries say"},
 	{"a payment went to another customer", `UPDATE provider_payments SET wallet_id = ` + bobsWallet + ` WHERE source_kind = 'invoice'`, "but the wallet's entries say"},
 	{"a refund was not taken back", `UPDATE provider_payments SET refunded_cents = refunded_cents + 1000 WHERE refunded_cents > 0`, "had to be taken back"},
+	{"too much was taken back beside what a balance paid", `UPDATE provider_payments SET balance_cents = 1000 WHERE refunded_cents > 0`, "had to be taken back"},
 	{"more was taken back than refunded", `UPDATE provider_payments SET refunded_cents = 0 WHERE refunded_cents > 0`, "so 0 of"},
 	{"a dispute was not taken back", `UPDATE provider_payments SET disputed_cents = 2900 WHERE source_kind = 'invoice'`, "had to be taken back"},
 	{"a clawback is smaller than its entry", `UPDATE payment_credits SET taken_back_nanocredits = 0`, "were taken back, but the wallet's entries say"},

@@ -241,6 +241,11 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/stripe", tests: "TestThePlanOfAnInvoiceIsFoundBehindOtherLines",
 	},
 	{
+		name:    "a refund that takes back what the customer's balance has paid",
+		changes: []change{once("billing/clawback.go", "uint64(max(0, p.BalanceCents))", "0")},
+		pkg:     "./payments/cashier", tests: "TestARefundLeavesWhatTheBalanceHasPaid",
+	},
+	{
 		name:    "a cancellation that pays for another period",
 		changes: []change{once("payments/cashier/command_cancel.go", "if renewal = s.UnpaidRenewal(); renewal == \"\" {", "if renewal = s.UnpaidRenewal(); true {")},
 		pkg:     "./payments/cashier", tests: "TestCancellingBeforeTheRenewalIsChargedEndsWithoutACharge",

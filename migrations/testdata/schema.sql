@@ -960,7 +960,8 @@ CREATE TABLE provider_payments (
   refunded_cents bigint NOT NULL DEFAULT 0,
   disputed_cents bigint NOT NULL DEFAULT 0,
   created_at bigint NOT NULL,
-  lost_cents bigint NOT NULL DEFAULT 0
+  lost_cents bigint NOT NULL DEFAULT 0,
+  balance_cents bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE provider_payments ADD CONSTRAINT payment_is_of_a_subscription FOREIGN KEY (app_id, subscription_id) REFERENCES subscriptions(app_id, id);
 ALTER TABLE provider_payments ADD CONSTRAINT payment_is_of_a_wallet FOREIGN KEY (app_id, wallet_id) REFERENCES wallets(app_id, id);

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/metering"
 	"purser/payments/sandbox"
+	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 // customerID is ada at the provider.
@@ -84,4 +87,25 @@ func TestABalanceThatPaidForAReplacedRenewalIsCreditedBack(t *testing.T) {
 		r.wantCustomerCredit(5000 - 2900 - 1000)
 		r.wantAlerts(billing.BalanceSpent)
 	})
+}
+
+func TestARefundLeavesWhatTheBalanceHasPaid(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.creditCustomer(900)
+	r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
+	r.wantCollected(1000 + 100)
+	r.wantTokens(20*million, 0)
+	renewal := storetest.Payments(r.T, storetest.URL(r.T), r.scope, "ada")[0]
+	if renewal.AmountCents != 100 || renewal.BalanceCents != 900 {
+		t.Errorf("%d cents are of the card and %d of the balance", renewal.AmountCents, renewal.BalanceCents)
+	}
+	r.provider("/v1/refunds", url.Values{"charge": {renewal.ChargeID}})
+	r.settle()
+	r.wantTokens(19*million, 0)
+	_, err := r.store.Payments(r.scope).RequestRefund(t.Context(), renewal.Source, "Once more", r.now())
+	wantFault(t, err, fault.PaymentNotRefundable)
+	if verified := must[verify.Verification](r)(r.store.Verification(r.scope).Verify(t.Context(), verify.Options{})); len(verified.Differences) > 0 {
+		t.Errorf("the books differ: %v", verified.Differences)
+	}
 }

@@ -15,10 +15,10 @@ import (
 
 const paymentColumns = `
 	source_kind, source_id, wallet_id, amount_cents, currency, intent_id, charge_id, plan_id, period_start, period_end, free,
-	refunded_cents, disputed_cents, lost_cents`
+	refunded_cents, disputed_cents, lost_cents, balance_cents`
 
 var (
-	insertPayment = pg.Declare("insert payment", pg.Insert("provider_payments", `source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, currency,
+	insertPayment = pg.Declare("insert payment", pg.Insert("provider_payments", `source_kind, source_id, org_id, wallet_id, subscription_id, amount_cents, balance_cents, currency,
 			intent_id, charge_id, plan_id, period_start, period_end, free, created_at`)+`
 		ON CONFLICT (app_id, source_kind, source_id) DO NOTHING`)
 
@@ -79,7 +79,7 @@ func readPayment(row pgx.CollectableRow) (storedPayment, error) {
 	var plan *ids.ID
 	var start, end *int64
 	err := row.Scan(&p.Source.Kind, &p.Source.ID, &p.walletID, &p.AmountCents, &p.Currency, &intent, &charge, &plan, &start, &end, &p.Free,
-		&p.RefundedCents, &p.DisputedCents, &p.LostCents)
+		&p.RefundedCents, &p.DisputedCents, &p.LostCents, &p.BalanceCents)
 	p.IntentID, p.ChargeID, p.PlanID = pg.OrZero(intent), pg.OrZero(charge), pg.OrZero(plan)
 	p.Period = metering.Period{Start: pg.OrZero(start), End: pg.OrZero(end)}
 	return p, err
@@ -128,8 +128,8 @@ func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settleme
 	for _, p := range payments {
 		made, err := tx.ExecAny(ctx, insertPayment, pg.Named{
 			"source_kind": p.Source.Kind, "source_id": p.Source.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID,
-			"subscription_id": pg.OrNull(s.subscription), "amount_cents": p.AmountCents, "currency": p.Currency,
-			"intent_id": pg.OrNull(p.IntentID), "charge_id": pg.OrNull(p.ChargeID), "plan_id": pg.OrNull(p.PlanID),
+			"subscription_id": pg.OrNull(s.subscription), "amount_cents": p.AmountCents, "balance_cents": p.BalanceCents,
+			"currency": p.Currency, "intent_id": pg.OrNull(p.IntentID), "charge_id": pg.OrNull(p.ChargeID), "plan_id": pg.OrNull(p.PlanID),
 			"period_start": pg.OrNull(p.Period.Start), "period_end": pg.OrNull(p.Period.End), "free": p.Free, "created_at": now,
 		})
 		if err != nil {

@@ -90,7 +90,7 @@ func Payments(tb failer, url string, scope tenancy.Scope, identity string) (list
 		rows, err := conn.Query(ctx, `
 			SELECT p.source_kind, p.source_id, p.amount_cents, p.currency, coalesce(p.intent_id, ''), coalesce(p.charge_id, ''),
 				coalesce(p.plan_id, '00000000-0000-0000-0000-000000000000'), coalesce(p.period_start, 0), coalesce(p.period_end, 0), p.free,
-				p.refunded_cents, p.disputed_cents
+				p.refunded_cents, p.disputed_cents, p.balance_cents
 			FROM provider_payments p JOIN wallets w ON w.app_id = p.app_id AND w.id = p.wallet_id
 			WHERE p.app_id = $1 AND w.identity = $2 ORDER BY p.created_at DESC, p.source_id`, scope.AppID, identity)
 		if err != nil {
@@ -98,7 +98,7 @@ func Payments(tb failer, url string, scope tenancy.Scope, identity string) (list
 		}
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p billing.Payment, err error) {
 			err = row.Scan(&p.Source.Kind, &p.Source.ID, &p.AmountCents, &p.Currency, &p.IntentID, &p.ChargeID,
-				&p.PlanID, &p.Period.Start, &p.Period.End, &p.Free, &p.RefundedCents, &p.DisputedCents)
+				&p.PlanID, &p.Period.Start, &p.Period.End, &p.Free, &p.RefundedCents, &p.DisputedCents, &p.BalanceCents)
 			return p, err
 		})
 		for i := range list {

@@ -76,12 +76,13 @@ var verifyChecks = []verifyCheck{
 		LIMIT $3`)},
 
 	{holds: ruleClawback, statement: pg.Declare("verify clawbacks", `
-		SELECT w.id, w.identity, p.source_kind || ' ' || p.source_id || ': of ' || p.amount_cents || ' cents ' || p.refunded_cents || ' were refunded and '
+		SELECT w.id, w.identity, p.source_kind || ' ' || p.source_id || ': of ' || p.amount_cents + p.balance_cents || ' cents ' || p.refunded_cents || ' were refunded and '
 			|| p.disputed_cents || ' disputed, so ' || c.due || ' of ' || c.amount || ' nanocredits had to be taken back, but ' || c.taken || ' were'
 		FROM provider_payments p CROSS JOIN LATERAL (
 			SELECT amount_nanocredits AS amount, taken_back_nanocredits AS taken,
-				CASE WHEN p.amount_cents <= 0 THEN 0
-					ELSE div(amount_nanocredits * least(p.amount_cents, greatest(0, p.refunded_cents) + greatest(0, p.disputed_cents)), p.amount_cents) END AS due
+				CASE WHEN p.amount_cents + p.balance_cents <= 0 THEN 0
+					ELSE div(amount_nanocredits * least(p.amount_cents + p.balance_cents, greatest(0, p.refunded_cents) + greatest(0, p.disputed_cents)),
+						p.amount_cents + p.balance_cents) END AS due
 			FROM payment_credits WHERE app_id = $1 AND source_kind = p.source_kind AND source_id = p.source_id) c
 		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = p.wallet_id
 		WHERE p.app_id = $1 AND `+onlyWallets("p.wallet_id")+` AND c.taken <> c.due AND NOT `+notTaken+`
