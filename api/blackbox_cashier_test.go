@@ -51,7 +51,11 @@ func newTestCashier(s *store.Store, c *clock) (*testCashier, error) {
 		Admits:    func(context.Context, ids.ID) (bool, error) { return true, nil },
 		Authorize: func(*http.Request) (ids.ID, error) { return ids.ID{}, errors.New("nobody steers this sandbox") },
 		Deliver: func(ctx context.Context, address string, header http.Header, body []byte) error {
-			return t.ReceiveWebhook(ctx, path.Base(address), header.Get("Stripe-Signature"), body)
+			webhook, err := t.VerifyWebhook(ctx, path.Base(address), header.Get("Stripe-Signature"), body)
+			if err != nil {
+				return err
+			}
+			return t.StoreWebhook(ctx, webhook)
 		},
 		Drain: t.DrainAll,
 	})

@@ -3,6 +3,26 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name:    "secrets of webhooks are read without a bound",
+		changes: []change{once("web/inbound/webhooks.go", "\tdefer leave()\n\treturn read()\n", "\tleave()\n\treturn read()\n")},
+		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded",
+	},
+	{
+		name:    "a webhook without signature is looked up",
+		changes: []change{once("web/inbound/webhooks.go", "if signature == \"\" {", "if signature == \"none\" {")},
+		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded|TestWebhooksWithoutADatabase",
+	},
+	{
+		name:    "a webhook changes the sandbox account before it is verified",
+		changes: []change{once("payments/sandbox/server.go", "err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {", "err := s.update(ctx, app, func(account *engine.Account, env engine.Env) error {")},
+		pkg:     "./payments/sandbox", tests: "TestSecretsAreReadWithoutChangingTheAccount",
+	},
+	{
+		name:    "an event id of any length is stored",
+		changes: []change{once("payments/cashier/webhook.go", "if len(field) > maxEventField || ", "if ")},
+		pkg:     "./web/inbound", tests: "TestWebhooksWithOversizedFieldsAreIgnored",
+	},
+	{
 		name: "a refund is sent again after it was made",
 		changes: []change{
 			once("payments/cashier/command_action.go", "return r.RefundedCents+r.DisputedCents >= charge.AmountCents, err", "return r.DisputedCents >= charge.AmountCents, err"),

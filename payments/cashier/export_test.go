@@ -32,6 +32,15 @@ func (c *Cashier) renewQueue() {
 	c.registerJobs()
 }
 
+// ReceiveWebhook verifies and stores a webhook.
+func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature string, body []byte) error {
+	webhook, err := c.VerifyWebhook(ctx, connection, signature, body)
+	if err != nil {
+		return err
+	}
+	return c.StoreWebhook(ctx, webhook)
+}
+
 // WithLease runs work while holding a lease.
 func (c *Cashier) WithLease(ctx context.Context, scope tenancy.Scope, name string, work func(context.Context, queue.Fence) error) error {
 	return c.withLease(ctx, scope, name, work)

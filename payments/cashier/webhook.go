@@ -3,6 +3,7 @@ package cashier
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"purser/fault"
 	"purser/ids"
@@ -68,36 +69,45 @@ func (c *Cashier) connectionScope(ctx context.Context, id ids.ID) (tenancy.Scope
 	return scope, err
 }
 
-// ReceiveWebhook verifies an event, then stores it and enqueues a job for its object
-// before it is acknowledged.
-func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature string, body []byte) error {
+// Webhook is a verified webhook that is not stored yet.
+type Webhook struct {
+	scope      tenancy.Scope
+	connection payments.Connection
+	event      stripe.Event
+}
+
+// VerifyWebhook checks the signature of a webhook. It only reads: anyone can send one.
+func (c *Cashier) VerifyWebhook(ctx context.Context, connection, signature string, body []byte) (Webhook, error) {
 	id, err := ids.Parse(connectionPrefix, connection)
 	if err != nil {
-		return fault.New(fault.PathNotFound)
+		return Webhook{}, fault.New(fault.PathNotFound)
 	}
 	scope, err := c.connectionScope(ctx, id)
 	if err != nil {
-		return err
+		return Webhook{}, err
 	}
-	accounts := c.options.Store.PaymentAccounts(scope)
-	with, err := accounts.ConnectionByID(ctx, id)
+	with, err := c.options.Store.PaymentAccounts(scope).ConnectionByID(ctx, id)
 	if err != nil {
-		return err
+		return Webhook{}, err
 	}
 	secrets, err := c.webhookSecrets(ctx, scope, with)
 	if err != nil {
-		return err
+		return Webhook{}, err
 	}
 	if len(secrets) == 0 {
-		return ErrNoSecret
+		return Webhook{}, ErrNoSecret
 	}
 	event, err := stripe.Verify(body, signature, secrets, c.options.Now())
-	if err != nil {
-		return err
-	}
+	return Webhook{scope: scope, connection: with, event: event}, err
+}
+
+// StoreWebhook stores an event and enqueues a job for its object before it is
+// acknowledged.
+func (c *Cashier) StoreWebhook(ctx context.Context, w Webhook) error {
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return err
 	}
+	with, event := w.connection, w.event
 	now := c.nowAt(with.ClockOffset)
 	kept := payments.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
@@ -106,12 +116,28 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 	if event.Live != with.Live || len(jobs) == 0 {
 		kept.Outcome, jobs = outcomeIgnored, nil
 	}
-	if _, err := accounts.ReceiveEvent(ctx, with.ID, kept, jobs); err != nil {
+	if !isStorable(kept) {
+		kept.Outcome = outcomeIgnored
+	} else if _, err := c.options.Store.PaymentAccounts(w.scope).ReceiveEvent(ctx, with.ID, kept, jobs); err != nil {
 		return err
 	}
 	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(with.ClockOffset, event.CreatedAt)})
-	c.Wake(scope)
+	c.Wake(w.scope)
 	return nil
+}
+
+// maxEventField is the largest length of an event's fields: Stripe's ids have at most
+// 255 characters. An index cannot hold a much longer one.
+const maxEventField = 255
+
+// isStorable reports whether Postgres can store the event's fields.
+func isStorable(e payments.WebhookEvent) bool {
+	for _, field := range []string{e.ID, e.Type, e.Object, e.APIVersion} {
+		if len(field) > maxEventField || strings.ContainsRune(field, 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // jobsFor is the job for an event, or none: a refresh of its object, whose content in

@@ -131,15 +131,21 @@ type Connection struct {
 }
 
 // Connect ensures that the application's webhooks are sent to the URL, and returns the
-// credentials of its account. It is idempotent.
+// credentials of its account. It is idempotent, and only reads when nothing is to be
+// changed: every webhook that arrives is verified with its secrets.
 func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (Connection, error) {
 	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
-	err := s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
-		endpoint, known := account.EndpointAt(webhookURL)
-		if known && slices.Equal(endpoint.Types, types) {
+	err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {
+		if endpoint, known := account.EndpointAt(webhookURL); known && slices.Equal(endpoint.Types, types) {
 			connection.WebhookSecrets = endpoint.Secrets(env.Now)
-			return errUnchanged
 		}
+		return nil
+	})
+	if err != nil || connection.WebhookSecrets != nil {
+		return connection, err
+	}
+	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
+		endpoint, known := account.EndpointAt(webhookURL)
 		if known {
 			endpoint.Types = types
 		} else if endpoint, err = account.CreateEndpoint(env, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {

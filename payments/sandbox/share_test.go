@@ -2,14 +2,17 @@ package sandbox_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stripe/stripe-go/v79"
 	"golang.org/x/sync/errgroup"
 
 	"purser/ids"
+	"purser/payments/sandbox"
 	"purser/payments/sandbox/persist"
 	"purser/payments/sandbox/sandboxtest"
 )
@@ -92,5 +95,19 @@ func TestReadsOfOneAccountUseTwoConnections(t *testing.T) {
 	})
 	if most := accounts.views.most.Load(); most > 2 {
 		t.Errorf("%d reads of one account ran at once", most)
+	}
+}
+
+// Every webhook that arrives, signed or not, asks for the secrets.
+func TestSecretsAreReadWithoutChangingTheAccount(t *testing.T) {
+	t.Parallel()
+	accounts := &watchedAccounts{}
+	r := startWith(t, "2026-03-10", accounts)
+	r.subscribe(r.price(2900), cardPays)
+	r.passRealTime(40 * 24 * time.Hour) // timers are due
+	accounts.updates.most.Store(0)
+	got := ok[sandbox.Connection](t)(r.server.Connect(t.Context(), r.app, webhookURL, []string{"*"}))
+	if !slices.Equal(got.WebhookSecrets, r.secrets) || accounts.updates.most.Load() != 0 {
+		t.Errorf("secrets %v, want %v; the account was changed: %t", got.WebhookSecrets, r.secrets, accounts.updates.most.Load() != 0)
 	}
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// lookupsAtOnce bounds lookups of connections, which run before a webhook's body is
-	// read. Anyone can cause one, and other requests need the database connections.
+	// lookupsAtOnce bounds lookups: reads before a webhook's signature is verified. Anyone
+	// can cause them, and other requests need the database connections.
 	lookupsAtOnce = 4
 	// lookupsOfNetwork is how many of one network run at once, or wait to run before
 	// those of others.
@@ -19,7 +19,7 @@ const (
 	lookupsPresent = 128
 )
 
-// lookups bounds concurrent lookups of connections, in total and per network.
+// lookups bounds concurrent lookups, in total and per network.
 // Networks take turns: one that floods delays only itself.
 type lookups struct {
 	running chan struct{}

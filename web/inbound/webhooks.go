@@ -25,23 +25,47 @@ const webhookTimeout = 10 * time.Second
 // signature, so no session or form token is checked. The status decides whether the
 // provider retries.
 func Receive(payments *cashier.Cashier, networkOf func(*http.Request) netip.Prefix, log *slog.Logger) echo.HandlerFunc {
-	lookups := newLookups()
+	return receive(payments, newLookups(), networkOf, log)
+}
+
+func receive(payments *cashier.Cashier, lookups *lookups, networkOf func(*http.Request) netip.Prefix, log *slog.Logger) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := checkConnection(c, lookups, networkOf, payments); err != nil {
-			c.Response().Header().Set(echo.HeaderConnection, "close") // the body stays unread
-			return respondWebhook(c, log, err)
+		signature := c.Request().Header.Get("Stripe-Signature")
+		if signature == "" {
+			return refuseUnread(c, log, cashier.ErrBadSignature)
+		}
+		if c.Request().ContentLength == 0 {
+			return c.String(http.StatusBadRequest, emptyBody)
+		}
+		connection, network := c.Param("connection"), networkOf(c.Request())
+		ctx, cancel := webhookContext(c)
+		defer cancel()
+		if err := lookups.bound(ctx, network, func() error { return payments.CheckConnection(ctx, connection) }); err != nil {
+			return refuseUnread(c, log, err)
 		}
 		// The raw bytes: they are what is signed.
 		body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, cashier.MaxWebhook))
 		if err != nil {
 			return c.String(bodyErrorStatus(err), "The body is incomplete or larger than 256 KiB.\n")
 		}
-		// The deadline starts after the body arrived.
-		ctx, cancel := webhookContext(c)
+		if len(body) == 0 {
+			return c.String(http.StatusBadRequest, emptyBody)
+		}
+		ctx, cancel = webhookContext(c) // the deadline starts after the body arrived
 		defer cancel()
-		return respondWebhook(c, log, payments.ReceiveWebhook(ctx, c.Param("connection"), c.Request().Header.Get("Stripe-Signature"), body))
+		var webhook cashier.Webhook
+		err = lookups.bound(ctx, network, func() (err error) {
+			webhook, err = payments.VerifyWebhook(ctx, connection, signature, body)
+			return err
+		})
+		if err != nil {
+			return respondWebhook(c, log, err)
+		}
+		return respondWebhook(c, log, payments.StoreWebhook(ctx, webhook))
 	}
 }
+
+const emptyBody = "The body is empty.\n"
 
 // webhookContext is not cancelled when the sender disconnects: that would close a pooled
 // database connection.
@@ -49,16 +73,21 @@ func webhookContext(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request().Context()), webhookTimeout)
 }
 
-// checkConnection refuses a connection that does not exist.
-func checkConnection(c echo.Context, lookups *lookups, networkOf func(*http.Request) netip.Prefix, payments *cashier.Cashier) error {
-	ctx, cancel := webhookContext(c)
-	defer cancel()
-	leave, err := lookups.enter(ctx, networkOf(c.Request()))
+// bound runs a read that anyone can cause in a slot of the sender's network. No slot is
+// held while a body arrives: it may be sent slowly.
+func (l *lookups) bound(ctx context.Context, network netip.Prefix, read func() error) error {
+	leave, err := l.enter(ctx, network)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return payments.CheckConnection(ctx, c.Param("connection"))
+	return read()
+}
+
+// refuseUnread responds before the body is read.
+func refuseUnread(c echo.Context, log *slog.Logger, err error) error {
+	c.Response().Header().Set(echo.HeaderConnection, "close")
+	return respondWebhook(c, log, err)
 }
 
 func respondWebhook(c echo.Context, log *slog.Logger, err error) error {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,11 +40,23 @@ type ingress struct {
 // secrets.
 func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	t.Helper()
+	i, _ := newObservedIngress(t, db, secrets...)
+	return i
+}
+
+// slots counts the slots for lookups that are taken at each stage of a webhook.
+type slots struct{ verifying, stored []int }
+
+func newObservedIngress(t *testing.T, db *store.Store, secrets ...string) (*ingress, *slots) {
+	t.Helper()
+	lookups, seen := newLookups(), &slots{}
 	sealing, err := vault.New(rand.Reader, []byte(strings.Repeat("s", vault.MinSecret)))
 	succeeds(t, err)
 	desk, err := cashier.New(cashier.Options{
 		Store: db, Vault: sealing, BaseURL: "http://purser.test", Log: slog.New(slog.DiscardHandler),
+		ObserveWebhook: func(cashier.WebhookReceipt) { seen.stored = append(seen.stored, len(lookups.running)) },
 		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
+			seen.verifying = append(seen.verifying, len(lookups.running))
 			return cashier.Sandbox{URL: "http://sandbox.invalid", Key: "sk_test_none", WebhookSecrets: secrets}, nil
 		},
 	})
@@ -58,10 +71,10 @@ func newIngress(t *testing.T, db *store.Store, secrets ...string) *ingress {
 	kept, err := db.PaymentAccounts(app.Scope()).PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "sandbox"}, now)
 	succeeds(t, err)
 	e := echo.New()
-	e.POST(Path, Receive(desk, func(*http.Request) netip.Prefix { return netip.Prefix{} }, slog.New(slog.DiscardHandler)))
+	e.POST(Path, receive(desk, lookups, func(*http.Request) netip.Prefix { return netip.Prefix{} }, slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}
+	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}, seen
 }
 
 // report sends a body with a signature of the secret and the moment.
@@ -142,6 +155,7 @@ func TestWebhooks(t *testing.T) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.address[:strings.LastIndex(i.address, "/")+1]+ids.New().Format("con"), unread)
 		succeeds(t, err)
 		request.ContentLength = cashier.MaxWebhook
+		request.Header.Set("Stripe-Signature", "t=1,v1=00")
 		response, err := http.DefaultTransport.RoundTrip(request)
 		succeeds(t, err)
 		response.Body.Close()
@@ -156,6 +170,64 @@ func TestWebhooks(t *testing.T) {
 			other.want(http.StatusNotFound, other.report(body, current, now))
 		}
 	})
+}
+
+// A stranger who knows a connection's id must not cause database work without a bound.
+func TestUnsignedWebhooksAreBounded(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_current"
+	i, seen := newObservedIngress(t, storetest.Open(t), secret)
+	body := eventOf("invoice.paid")
+	t.Run("a webhook without signature or body reads nothing", func(t *testing.T) {
+		i.want(http.StatusBadRequest, i.send("", http.Header{}))
+		i.want(http.StatusBadRequest, i.send(body, http.Header{}))
+		i.want(http.StatusBadRequest, i.report("", secret, time.Now()))
+		chunked, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.address, io.MultiReader(strings.NewReader("")))
+		succeeds(t, err)
+		chunked.ContentLength = -1
+		chunked.Header.Set("Stripe-Signature", signed("", secret, time.Now()))
+		response, err := http.DefaultTransport.RoundTrip(chunked)
+		succeeds(t, err)
+		response.Body.Close()
+		i.want(http.StatusBadRequest, response.StatusCode)
+		if len(seen.verifying) != 0 {
+			t.Errorf("secrets were read %d times", len(seen.verifying))
+		}
+	})
+	t.Run("a webhook holds a slot until it is verified", func(t *testing.T) {
+		i.want(http.StatusBadRequest, i.report(body, "whsec_other", time.Now()))
+		i.want(http.StatusOK, i.report(body, secret, time.Now()))
+		if !slices.Equal(seen.verifying, []int{1, 1}) || !slices.Equal(seen.stored, []int{0}) {
+			t.Errorf("slots taken: %v while verifying, %v after", seen.verifying, seen.stored)
+		}
+	})
+}
+
+func TestWebhooksWithOversizedFieldsAreIgnored(t *testing.T) {
+	t.Parallel()
+	const secret, limit = "whsec_current", 255
+	i, seen := newObservedIngress(t, storetest.Open(t), secret)
+	event := func(id, kind, version, object string) string {
+		return fmt.Sprintf(`{"id":%q,"type":%q,"api_version":%q,"livemode":false,"data":{"object":{"id":%q,"object":"invoice"}}}`, id, kind, version, object)
+	}
+	random := func(length int) string { // which no index compresses
+		text := make([]byte, length)
+		_, _ = rand.Read(text)
+		return hex.EncodeToString(text)[:length]
+	}
+	long := random(limit)
+	for _, body := range []string{
+		event(long, long, long, long),
+		event(long+"0", "invoice.paid", "2024-06-20", "in_1"), event(random(64<<10), "invoice.paid", "2024-06-20", "in_1"),
+		event("evt_1", random(64<<10), "2024-06-20", "in_1"), event("evt_1", "invoice.paid", random(64<<10), "in_1"),
+		event("evt_1", "invoice.paid", "2024-06-20", random(64<<10)),
+		strings.Replace(event("evt_1", "invoice.paid", "2024-06-20", "in_1"), "evt_1", `evt_\u0000`, 1),
+	} {
+		i.want(http.StatusOK, i.report(body, secret, time.Now()))
+	}
+	if len(seen.stored) != 7 {
+		t.Errorf("%d webhooks were counted", len(seen.stored))
+	}
 }
 
 func TestWebhooksWithoutASecret(t *testing.T) {
@@ -175,6 +247,7 @@ func TestWebhooksWithoutADatabase(t *testing.T) {
 	db.Close()
 	body := eventOf("invoice.paid")
 	i.want(http.StatusInternalServerError, i.report(body, "whsec_current", time.Now()))
+	i.want(http.StatusBadRequest, i.send(body, http.Header{})) // nothing is read for it
 }
 
 func succeeds(t *testing.T, err error) {
