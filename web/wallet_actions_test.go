@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"purser/ids"
+	"purser/store/people"
 	"purser/tenancy"
 )
 
@@ -69,4 +71,38 @@ func TestWalletActions(t *testing.T) {
 			t.Error("a new wallet is offered")
 		}
 	})
+}
+
+// An erasure can't change the audit log, so its entries must not hold identities.
+func TestPlanActionsAreAuditedByTheWalletsID(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.site.Cashier = newTestCashier(t)
+	owner := d.join(t, tenancy.Owner)
+	wallet, _, err := d.tenant.CreateWallet(t.Context(), ids.New(), hostileIdentity, d.site.Now())
+	noError(t, err)
+	want := map[string]bool{"checkout.create": true, "topup.create": true, "subscription.change": true, "subscription.cancel": true, "subscription.undo-cancel": true}
+	for path, form := range map[string]url.Values{ // recorded, although the cashier refuses them
+		"checkout":         {"plan": {"none"}},
+		"topup":            {"credit": {"tokens"}, "amount": {"5"}, "price": {"0.01"}, "currency": {"usd"}},
+		"change":           {"plan": {"none"}},
+		"cancel":           {"cancel": {"cancel"}},
+		"cancel?undo=true": {"cancel": {"undo"}},
+	} {
+		form.Set("key", ids.New().String())
+		owner.post(t, d.walletPath(t, hostileIdentity)+"/"+path, form)
+	}
+	log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 50})
+	noError(t, err)
+	for _, entry := range log {
+		if entry.Target == hostileIdentity {
+			t.Errorf("%s names the customer", entry.Action)
+		}
+		if want[entry.Action] && entry.Target == wallet.ID.Format(ids.Wallet) {
+			delete(want, entry.Action)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not recorded with the wallet's id: %v", want)
+	}
 }

@@ -3,6 +3,11 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name:    "the audit log keeps the identity of a customer who tops up",
+		changes: []change{once("web/support/wallet_topup.go", "w.ID.Format(ids.Wallet), audit", "map[ids.ID]string{w.ID: w.Identity}[w.ID], audit")},
+		pkg:     "./web", tests: "TestPlanActionsAreAuditedByTheWalletsID",
+	},
+	{
 		name:    "secrets of webhooks are read without a bound",
 		changes: []change{once("web/inbound/webhooks.go", "\tdefer leave()\n\treturn read()\n", "\tleave()\n\treturn read()\n")},
 		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded",

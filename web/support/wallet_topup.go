@@ -5,6 +5,7 @@ import (
 
 	"purser/billing"
 	"purser/fault"
+	"purser/ids"
 	"purser/metering"
 	"purser/store/reports"
 	"purser/tenancy/audit"
@@ -38,7 +39,7 @@ func (s *Pages) createTopUpLink(req *site.Request) (site.Response, error) {
 	requested := readTopUp(f, view)
 	requested.Identity, requested.SuccessURL, requested.CancelURL = w.Identity, s.Server.Address+view.Path, s.Server.Address+view.Path
 	if f.OK() {
-		err := req.Tenant().RecordAction(req.Context, "topup.create", w.Identity, audit.Fields{
+		err := req.Tenant().RecordAction(req.Context, "topup.create", w.ID.Format(ids.Wallet), audit.Fields{
 			"credit": requested.CreditKey, "amountNanocredits": requested.Amount.String(), "price": billing.FormatMoney(requested.AmountCents, requested.Currency),
 		})
 		if err != nil {
