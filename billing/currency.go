@@ -44,7 +44,7 @@ const CurrencyPattern = `^[a-z]{3}$`
 // ParseCurrency reads a currency code of ISO 4217 in lower case.
 func ParseCurrency(text string) (string, error) {
 	if !currencies[text] {
-		return "", fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a code of ISO 4217 in lower case, such as usd.", text)
+		return "", fault.Newf(fault.InvalidRequest, "%q is not a currency. Use a lower-case ISO 4217 code, such as usd.", text)
 	}
 	return text, nil
 }
@@ -114,7 +114,7 @@ func CheckCharge(amountCents int64, currency string) error {
 			strings.ToUpper(currency), FormatMoney(least, currency), least)
 	}
 	if step := chargeStep(currency); amountCents%step != 0 {
-		return fault.Newf(fault.AmountNotChargeable, "Amounts in %s have to be a multiple of %d. Round amountCents.",
+		return fault.Newf(fault.AmountNotChargeable, "Amounts in %s must be multiples of %d.",
 			strings.ToUpper(currency), step)
 	}
 	return nil

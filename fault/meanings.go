@@ -289,7 +289,7 @@ var meanings = map[Code]Meaning{
 		"Wait for the seconds in Retry-After, then send the same request.",
 	},
 	ProviderUnavailable: {
-		"The payment provider did not respond in time. The outcome is unknown for now. The server finds out and completes the operation.",
+		"The payment provider did not respond in time. The outcome is unknown for now. Purser will check and complete the operation.",
 		"Send the same request again with the same idempotency key.",
 	},
 	InternalError: {

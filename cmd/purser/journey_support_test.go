@@ -192,9 +192,9 @@ func driveSandbox(t *testing.T, p product) {
 	tab.Visit(wallet)
 	tab.Click("#cancel-plan > summary")
 	tab.Follow(`#cancel-plan button[type=submit]`)
-	want(t, tab, "main", "The subscription ends with its period.")
+	want(t, tab, "main", "The subscription ends at the end of the current period.")
 	tab.Follow(`button[value="undo"]`)
-	want(t, tab, "main", "The subscription renews again.")
+	want(t, tab, "main", "The cancellation was undone. The subscription will renew.")
 	if at.subscription("newcomer")["cancelAtPeriodEnd"] != false {
 		t.Error("it is still canceled")
 	}

@@ -301,9 +301,9 @@ func (s *Pages) cancelPlan(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	if cancel {
-		return req.Done(req.WalletPath(id), "The subscription ends with its period.")
+		return req.Done(req.WalletPath(id), "The subscription ends at the end of the current period.")
 	}
-	return req.Done(req.WalletPath(id), "The subscription renews again.")
+	return req.Done(req.WalletPath(id), "The cancellation was undone. The subscription will renew.")
 }
 
 // planActions are what the member may do with the wallet's plan.
