@@ -3,6 +3,26 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name:    "an unpaid subscription checkout is not open",
+		changes: []change{once("store/payments/checkouts.go", ` || c.State == "pending" && c.URL != ""`, "")},
+		pkg:     "./payments/cashier", tests: "TestASubscriptionCheckoutIsOpenUntilItIsPaidOrADebitIsProcessing",
+	},
+	{
+		name:    "a refund that failed later stays in progress",
+		changes: []change{once("views/page/support/refund.templ", "|| p.Confirming }", "|| p.State == billing.OperationDone }"), once("views/page/support/refund_templ.go", "|| p.Confirming }", "|| p.State == billing.OperationDone }")},
+		pkg:     "./views/page/support", tests: "TestARefundIsShownAsWhatBecameOfIt",
+	},
+	{
+		name:    "a refund is done before its confirmation is queued",
+		changes: []change{once("payments/cashier/command_action.go", "\tif after.Object != \"\" {\n", "\tif after.Object == \"-\" {\n")},
+		pkg:     "./payments/cashier", tests: "TestARefundIsInProgressUntilItIsConfirmed",
+	},
+	{
+		name:    "a failed refund shows an error of the program",
+		changes: []change{once("payments/cashier/operation_run.go", "cmp.Or(errorMessage(cause), cause.Error())", "cmp.Or(cause.Error(), errorMessage(cause))")},
+		pkg:     "./payments/cashier", tests: "TestARefundThatFailedSaysWhyInPlainWords",
+	},
+	{
 		name:    "the audit log keeps the identity of a customer who tops up",
 		changes: []change{once("web/support/wallet_topup.go", "w.ID.Format(ids.Wallet), audit", "map[ids.ID]string{w.ID: w.Identity}[w.ID], audit")},
 		pkg:     "./web", tests: "TestPlanActionsAreAuditedByTheWalletsID",

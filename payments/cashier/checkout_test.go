@@ -9,6 +9,7 @@ import (
 	"purser/fault"
 	"purser/metering"
 	"purser/store"
+	"purser/store/payments"
 )
 
 // shop is an application with a few plans that grant tokens.
@@ -215,4 +216,27 @@ func (r *harness) cancelAtProvider(id string) {
 	r.check(err)
 	r.check(response.Body.Close())
 	r.settle()
+}
+
+func TestASubscriptionCheckoutIsOpenUntilItIsPaidOrADebitIsProcessing(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	listed := func() payments.Checkout {
+		t.Helper()
+		list, _, err := r.store.Payments(r.scope).Checkouts(t.Context(), payments.CheckoutPage{Page: store.Page{Limit: 1}})
+		r.check(err)
+		return list[0]
+	}
+	if got := listed(); !got.IsOpen() || got.URL != page.URL || got.ExpiresAt == 0 {
+		t.Errorf("unpaid: %+v", got)
+	}
+	r.pay(page.URL, bankSucceeds)
+	r.settle()
+	if got := listed(); got.IsOpen() || got.State != string(billing.ChangePending) {
+		t.Errorf("while the debit is processing: %+v", got)
+	}
+	r.advance(4 * 24 * time.Hour)
+	if got := listed(); got.IsOpen() || got.State != string(billing.ChangeApplied) {
+		t.Errorf("paid: %+v", got)
+	}
 }

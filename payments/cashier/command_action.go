@@ -78,12 +78,12 @@ func (run *operationRun) action(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := run.rec.Operation
-	op.State = billing.OperationDone
-	if err := run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op}); err != nil || after.Object == "" {
-		return err
+	end := payments.Completion{Operation: run.rec.Operation}
+	end.Operation.State = billing.OperationDone
+	if after.Object != "" {
+		end.Jobs = []queue.Job{after}
 	}
-	return run.c.options.Store.Queue(run.scope).Enqueue(ctx, after)
+	return run.app.CompleteOperation(ctx, run.fence, end)
 }
 
 func (run *operationRun) cancelNow(ctx context.Context, id string) error {

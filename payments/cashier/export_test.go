@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"purser/ids"
 	"purser/jobs"
 	"purser/store/queue"
 	"purser/tenancy"
@@ -39,6 +40,12 @@ func (c *Cashier) ReceiveWebhook(ctx context.Context, connection, signature stri
 		return err
 	}
 	return c.StoreWebhook(ctx, webhook)
+}
+
+// Recover resumes one operation and runs no other job.
+func (c *Cashier) Recover(ctx context.Context, scope tenancy.Scope, operation ids.ID) error {
+	_, err := c.recover(ctx, jobs.Job{Scope: scope, Job: queue.Job{Object: operation.String()}})
+	return err
 }
 
 // WithLease runs work while holding a lease.

@@ -104,6 +104,8 @@ func errorMessage(err error) string {
 		return problem.Message
 	case errors.As(err, &known):
 		return known.Message
+	case errors.Is(err, errTooLate):
+		return "The payment provider could not be reached for too long. Request it again."
 	default:
 		return err.Error()
 	}

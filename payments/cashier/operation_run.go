@@ -1,6 +1,7 @@
 package cashier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,7 +173,7 @@ func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription,
 func (run *operationRun) fail(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), run.c.limits.cleanup)
 	defer cancel()
-	end := payments.Completion{Operation: run.rec.Operation, Error: cause.Error(), DropChange: run.rec.ChangeID, Now: run.now}
+	end := payments.Completion{Operation: run.rec.Operation, Error: cmp.Or(errorMessage(cause), cause.Error()), DropChange: run.rec.ChangeID, Now: run.now}
 	end.Operation.State = billing.OperationFailed
 	if run.rec.Kind == billing.OperationAction {
 		// No caller sees the error or retries: without an alert the customer would go on

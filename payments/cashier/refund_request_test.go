@@ -31,6 +31,42 @@ func (r *harness) wantRefunded(page cashier.Page, cents int64, state billing.Ope
 	}
 }
 
+func (r *harness) wantConfirming(page cashier.Page, want bool) {
+	r.Helper()
+	got := must[payments.PaymentRefund](r)(r.store.Payments(r.scope).PaymentRefund(r.Context(), r.paidWith(page)))
+	if got.Confirming != want {
+		r.Errorf("the provider is still to confirm the refund: %t", got.Confirming)
+	}
+}
+
+// A refund is in progress from its request until the provider's state after it was read,
+// without a gap in which the page would say that it did not go through.
+func TestARefundIsInProgressUntilItIsConfirmed(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.wantConfirming(page, false)
+	r.check(r.requestRefund(page))
+	r.dropWebhooks.Store(true)
+	got := must[payments.PaymentRefund](r)(r.store.Payments(r.scope).PaymentRefund(t.Context(), r.paidWith(page)))
+	request := must[payments.OperationRecord](r)(r.store.Payments(r.scope).Operation(t.Context(), billing.OperationAction, string(billing.RefundCharge)+":"+got.ChargeID))
+	r.check(r.cashier.Recover(t.Context(), r.scope, request.ID))
+	r.wantRefunded(page, 0, billing.OperationDone)
+	r.wantConfirming(page, true)
+	r.settle()
+	r.wantRefunded(page, 3000, billing.OperationDone)
+	r.wantConfirming(page, false)
+}
+
+func TestARefundThatFailedSaysWhyInPlainWords(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/refunds"})
+	r.check(r.requestRefund(page))
+	r.settle()
+	got := must[payments.PaymentRefund](r)(r.store.Payments(r.scope).PaymentRefund(t.Context(), r.paidWith(page)))
+	if got.State != billing.OperationFailed || got.Error != "Your card was declined." {
+		t.Errorf("the request is %q: %q", got.State, got.Error)
+	}
+}
+
 func TestARequestedRefundReturnsMoneyAndTakesCreditsBack(t *testing.T) {
 	t.Parallel()
 	t.Run("what was spent is owed, and a second request refunds nothing", func(t *testing.T) {
@@ -80,8 +116,10 @@ func TestARequestedRefundReturnsMoneyAndTakesCreditsBack(t *testing.T) {
 		r.check(r.requestRefund(page))
 		r.settle()
 		r.wantTokens(0, 0)
+		r.wantConfirming(page, false)
 		r.advance(2 * time.Hour)
 		r.wantTokens(30*million, 0)
+		r.wantConfirming(page, false)
 		r.check(r.requestRefund(page))
 		r.settle()
 		r.wantTokens(0, 0)

@@ -38,8 +38,11 @@ type Checkout struct {
 	Currency    string
 }
 
-// IsOpen reports whether the customer can still pay.
-func (c Checkout) IsOpen() bool { return c.State == "requested" || c.State == "open" }
+// IsOpen reports whether the customer can still pay. A pending subscription has no URL
+// while its debit is processing.
+func (c Checkout) IsOpen() bool {
+	return c.State == "requested" || c.State == "open" || c.State == "pending" && c.URL != ""
+}
 
 // Both halves of a checkout have the same columns.
 const (

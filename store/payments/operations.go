@@ -38,6 +38,7 @@ type Completion struct {
 	// Subscription is a free one to store; nil for none.
 	Subscription *billing.Subscription
 	Alerts       []billing.Alert // what a person has to do
+	Jobs         []queue.Job     // what follows
 	Now          int64           // when the alerts were raised
 }
 
@@ -211,6 +212,9 @@ func (tx appTx) complete(ctx context.Context, c *Completion) error {
 		return err
 	}
 	if err := tx.DeleteJob(ctx, queue.JobOperation, c.Operation.ID.String()); err != nil {
+		return err
+	}
+	if err := tx.Enqueue(ctx, c.Jobs...); err != nil {
 		return err
 	}
 	return tx.ScheduleWake(ctx)

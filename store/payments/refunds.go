@@ -3,11 +3,15 @@ package payments
 import (
 	"context"
 	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
 
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
 	"purser/store/internal/pg"
+	"purser/store/queue"
 	"purser/tenancy/audit"
 )
 
@@ -15,6 +19,9 @@ var (
 	selectPayment = pg.Declare("select payment", `
 		SELECT`+paymentColumns+`
 		FROM provider_payments WHERE app_id = $1 AND source_kind = $2 AND source_id = $3`)
+
+	selectChargeQueued = pg.Declare("select charge queued", `
+		SELECT EXISTS (SELECT 1 FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3)`)
 
 	lockPayment = pg.Declare("lock payment", `
 		SELECT`+paymentColumns+`
@@ -26,6 +33,8 @@ type PaymentRefund struct {
 	billing.Payment
 	State billing.OperationState // empty without a request
 	Error string                 // why it failed
+	// Confirming is whether the provider's state after the refund is still to be read.
+	Confirming bool
 }
 
 // PaymentRefund reads a payment and the state of its refund.
@@ -41,6 +50,11 @@ func (a App) PaymentRefund(ctx context.Context, source billing.Source) (found Pa
 			return nil
 		}
 		found.State, found.Error = op.State, op.Error
+		if err != nil || op.State != billing.OperationDone {
+			return err
+		}
+		queued, err := pg.Collect(ctx, tx, selectChargeQueued, pgx.RowTo[bool], queue.JobCharge, paid.ChargeID)
+		found.Confirming = slices.Contains(queued, true)
 		return err
 	})
 	return found, err

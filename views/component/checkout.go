@@ -1,10 +1,11 @@
 package component
 
-// CheckoutBadge shows the state of a checkout.
-func CheckoutBadge(state string) Badge {
-	switch state {
-	case "requested", "open":
+// CheckoutBadge shows the state of a checkout, which is open while it can be paid.
+func CheckoutBadge(state string, open bool) Badge {
+	if open {
 		return Badge{Text: "Open", Tone: "accent"}
+	}
+	switch state {
 	case "pending", "processing":
 		return Badge{Text: "Payment pending", Tone: "warn"}
 	case "applied", "paid":

@@ -62,7 +62,7 @@ func (s *Pages) sandboxView(req *site.Request) (settingspage.SandboxPanel, error
 		}
 		for _, c := range checkouts {
 			payment := settingspage.SandboxPayment{
-				ID: c.ID.Format(ids.Checkout), Identity: c.Identity, WalletHref: req.CustomerLink(c.Identity), State: component.CheckoutBadge(c.State),
+				ID: c.ID.Format(ids.Checkout), Identity: c.Identity, WalletHref: req.CustomerLink(c.Identity), State: component.CheckoutBadge(c.State, c.IsOpen()),
 				Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, CreatedAt: c.CreatedAt,
 			}
 			switch {

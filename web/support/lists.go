@@ -250,7 +250,7 @@ func (s *Pages) checkouts(req *site.Request) (site.Response, error) {
 		row := supportpage.CheckoutRow{
 			ID: c.ID.Format(ids.Checkout), Sells: c.PlanKey, Amount: c.Amount, CreditKey: c.CreditKey,
 			Price: component.Sum{AmountCents: c.AmountCents, Currency: c.Currency}, Identity: c.Identity,
-			WalletHref: req.CustomerLink(c.Identity), State: component.CheckoutBadge(c.State), CreatedAt: c.CreatedAt,
+			WalletHref: req.CustomerLink(c.Identity), State: component.CheckoutBadge(c.State, c.IsOpen()), CreatedAt: c.CreatedAt,
 		}
 		if c.IsOpen() {
 			row.ExpiresAt = c.ExpiresAt

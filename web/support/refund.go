@@ -2,8 +2,6 @@ package support
 
 import (
 	"errors"
-	"fmt"
-	"unicode/utf8"
 
 	"purser/billing"
 	"purser/fault"
@@ -37,7 +35,7 @@ func paymentFacts(req *site.Request, t reports.Transaction) (*supportpage.Paymen
 	}
 	sum := func(cents int64) component.Sum { return component.Sum{AmountCents: cents, Currency: paid.Currency} }
 	facts := &supportpage.PaymentFacts{
-		Paid: sum(paid.AmountCents), Refunded: sum(paid.RefundedCents), Disputed: sum(paid.DisputedCents), State: paid.State, Error: paid.Error,
+		Paid: sum(paid.AmountCents), Refunded: sum(paid.RefundedCents), Disputed: sum(paid.DisputedCents), State: paid.State, Error: paid.Error, Confirming: paid.Confirming,
 	}
 	if _, refused := paid.DecideRefund(); refused == nil && mayRefund(req) && paid.State != billing.OperationRunning {
 		facts.Refund = req.TransactionPath(t.Entry.ID) + "/refund"
@@ -102,10 +100,7 @@ func (s *Pages) refund(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	view.Reason = f.Text("reason")
-	if view.Reason == "" || utf8.RuneCountInString(view.Reason) > store.MaxReversalReason {
-		f.Fail("reason", fmt.Sprintf("Enter a reason of up to %d characters.", store.MaxReversalReason))
-	}
+	view.Reason = readReason(f, store.MaxReversalReason)
 	if f.Text("confirm") != view.TypeName {
 		f.Fail("confirm", "Type the name of the application: "+view.TypeName+".")
 	}
