@@ -44,7 +44,7 @@ func TestRenamePage(t *testing.T) {
 		says(t, admin.post(t, path, form), http.StatusUnprocessableEntity, "renamed meanwhile")
 		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
-		if len(log) != 1 || log[0].Action != "wallet.rename" || log[0].UserID != admin.user.ID || strings.Contains(log[0].Target+log[0].After, "ann") {
+		if len(log) != 1 || log[0].Action != "wallet.rename" || log[0].UserID != admin.user.ID || strings.Contains(`"`+log[0].Target+`"`+log[0].After, `"ann"`) {
 			t.Errorf("the audit log has %+v", log)
 		}
 	})

@@ -77,7 +77,7 @@ func TestTransferPage(t *testing.T) {
 		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "wallet.transfer" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "left the team") ||
-			strings.Contains(log[0].Target+log[0].After, "ann") || strings.Contains(log[0].After, "bob") {
+			strings.Contains(`"`+log[0].Target+`"`+log[0].After, `"ann"`) || strings.Contains(log[0].After, "bob") {
 			t.Errorf("the audit log has %+v", log)
 		}
 	})

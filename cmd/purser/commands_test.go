@@ -196,11 +196,11 @@ func TestServe(t *testing.T) {
 		}{
 			{"credits", `{"key":"tokens","name":"Tokens","unit":"token"}`, 201},
 			{"features", `{"key":"chat","name":"Chat","unit":"message","creditKey":"tokens","costNanocredits":"7"}`, 201},
-			{"wallets", `{"identity":"ann"}`, 201},
-			{"deposits", `{"identity":"ann","creditKey":"tokens","amountNanocredits":"7","idempotencyKey":"d"}`, 201},
-			{"check", `{"identity":"ann","feature":"chat"}`, 200},
-			{"events", `{"id":"e1","identity":"ann","feature":"chat"}`, 201},
-			{"events", `{"id":"e2","identity":"ann","feature":"chat"}`, 409},
+			{"wallets", `{"identity":"ann@example.com"}`, 201},
+			{"deposits", `{"identity":"ann@example.com","creditKey":"tokens","amountNanocredits":"7","idempotencyKey":"d"}`, 201},
+			{"check", `{"identity":"ann@example.com","feature":"chat"}`, 200},
+			{"events", `{"id":"e1","identity":"ann@example.com","feature":"chat"}`, 201},
+			{"events", `{"id":"e2","identity":"ann@example.com","feature":"chat"}`, 409},
 		} {
 			if got := status(t, http.MethodPost, base+"/v1/"+step.path, made.Secret, step.body); got != step.want {
 				t.Errorf("POST %s %s answers %d, not %d", step.path, step.body, got, step.want)
@@ -209,7 +209,7 @@ func TestServe(t *testing.T) {
 		if out, err := command(t, data, "verify"); err != nil || !strings.Contains(out, "1 application, 1 wallet, 2 entries: 0 differences") {
 			t.Errorf("verify beside it printed %q, %v", out, err)
 		}
-		if strings.Contains(log.String(), made.Secret) || strings.Contains(log.String(), "ann") {
+		if strings.Contains(log.String(), made.Secret) || strings.Contains(log.String(), "ann@") {
 			t.Error("the log holds a secret or an identity")
 		}
 	})
