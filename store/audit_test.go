@@ -128,7 +128,7 @@ func TestAuditKeepsHostileFacts(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	app := newTenant(t, db)
-	by := audit.Actor{Name: "ann@example.com", At: moment, RequestID: ids.New(), UserID: ids.New()}
+	by := audit.Actor{Name: "ann@example.com", At: moment, RequestID: ids.New(), UserID: newMember(t, db, app.org, tenancy.Owner).UserID}
 	noError(t, store.AuditInApp(t.Context(), app.By(by), "test.act", "<b>'\u202e", audit.Fields{"a": "x\x00y\xff", "": "\"}"}))
 	v, err := db.Org(app.org.ID).VerifyAudit(t.Context())
 	if err != nil || len(v.Differences) > 0 || v.Head.Number != 1 {

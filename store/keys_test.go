@@ -13,6 +13,7 @@ import (
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 func TestKeys(t *testing.T) {
@@ -78,6 +79,22 @@ func TestKeys(t *testing.T) {
 			t.Errorf("that it was unknown is remembered: %v", err)
 		}
 	})
+}
+
+// TestARemovedMemberMakesNoKey removes the member while their request is under way.
+func TestARemovedMemberMakesNoKey(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	app := newTenant(t, db)
+	owner, admin := newMember(t, db, app.org, tenancy.Owner), newMember(t, db, app.org, tenancy.Admin)
+	request := app.By(audit.Actor{UserID: admin.UserID, Name: "ann@example.com", At: moment})
+	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: app.application, Name: "Server", Preset: keys.Setup}, admin.Permissions(), moment, rand.Reader)
+	noError(t, err)
+	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
+	wantFault(t, request.CreateKey(t.Context(), key), fault.PermissionDenied)
+	if _, err := app.Key(t.Context(), key.ID); !fault.Is(err, fault.APIKeyNotFound) {
+		t.Errorf("the key was made: %v", err)
+	}
 }
 
 func TestUseKey(t *testing.T) {

@@ -216,6 +216,7 @@ func openEngine(t *testing.T, b *packedBooks) *store.Engine {
 	usage, err := openStore(t, b.url).OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
+	usage.SetTimeouts(patience, patience) // lookups of hundreds of packed events, with the race detector on a busy machine
 	return usage
 }
 

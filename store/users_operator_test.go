@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"crypto/rand"
 	"testing"
 
 	"purser/fault"
@@ -82,7 +83,43 @@ func TestResetPassword(t *testing.T) {
 
 func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
 	t.Helper()
-	noError(t, db.Auth().OpenSession(t.Context(), token, people.Session{ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000}, []byte{1}))
+	account, err := db.User(user).PageContext(t.Context(), "")
+	noError(t, err)
+	opened, err := db.Auth().OpenSession(t.Context(), token, people.Session{
+		ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, PasswordAt: account.PasswordAt,
+	}, []byte{1})
+	if err != nil || !opened {
+		t.Fatalf("the session was opened: %t, %v", opened, err)
+	}
+}
+
+// TestAReplacedPassword changes a password while requests of before are under way.
+func TestAReplacedPassword(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	user := newMember(t, db, newOrganization(t, db, "Replaced"), tenancy.Owner).UserID
+	person := db.User(user)
+	by := people.CommandLine(moment)
+	noError(t, person.ChangePassword(t.Context(), "", "$first", "", by))
+	ended, thief := rand.Text(), rand.Text()
+	openSession(t, db, user, ended)
+	noError(t, person.EndOtherSessions(t.Context(), thief))
+	wantFault(t, person.ChangePassword(t.Context(), "$first", "$stolen", ended, by), fault.RevisionConflict)
+
+	here := rand.Text()
+	openSession(t, db, user, here)
+	by.At++
+	noError(t, person.ChangePassword(t.Context(), "$first", "$second", here, by))
+	opened, err := db.Auth().OpenSession(t.Context(), thief, people.Session{
+		ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, PasswordAt: moment,
+	}, []byte{1})
+	if err != nil || opened {
+		t.Errorf("the first password opens a session: %t, %v", opened, err)
+	}
+	list, current, err := person.Sessions(t.Context(), here, moment)
+	if err != nil || len(list) != 1 || list[0].ID != current {
+		t.Errorf("the sessions are %+v, %v", list, err)
+	}
 }
 
 func TestMakeOwner(t *testing.T) {

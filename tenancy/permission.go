@@ -59,7 +59,7 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	FeaturesRead:       {"features:read", "read features"},
 	FeaturesWrite:      {"features:write", "create and update features"},
 	WalletsRead:        {"wallets:read", "list wallets and read their balances"},
-	WalletsWrite:       {"wallets:write", "create wallets and set their billing periods"},
+	WalletsWrite:       {"wallets:write", "create and rename wallets, and set their billing periods"},
 	DepositsRead:       {"deposits:read", "read deposits"},
 	DepositsWrite:      {"deposits:write", "deposit credits"},
 	PlansRead:          {"plans:read", "read plans and their sync status"},
@@ -75,15 +75,15 @@ var described = [lastPermission + 1]struct{ name, allows string }{
 	WalletsErase:       {"wallets:erase", "erase the identities of wallets for good"},
 
 	RequestsRead:      {"requests:read", "read the log of API requests"},
-	BalancesAdjust:    {"balances:adjust", "adjust balances"},
+	BalancesAdjust:    {"balances:adjust", "adjust balances, reverse charges and refund payments"},
 	KeysRead:          {"keys:read", "list API keys, without their secrets"},
 	KeysWrite:         {"keys:write", "create, rotate and revoke API keys"},
-	AppsWrite:         {"apps:write", "create applications"},
+	AppsWrite:         {"apps:write", "create, archive and restore applications"},
 	SettingsWrite:     {"settings:write", "change an application's settings and its payment provider"},
 	MembersRead:       {"members:read", "list members and invitations"},
 	MembersWrite:      {"members:write", "invite, change and remove members"},
 	AuditRead:         {"audit:read", "read the audit log"},
-	OrganizationWrite: {"organization:write", "rename the organization, and require a second factor of its members"},
+	OrganizationWrite: {"organization:write", "rename and archive the organization, and require a second factor of its members"},
 }
 
 var byName = func() map[string]Permission {

@@ -2,15 +2,19 @@ package web
 
 import (
 	"crypto/rand"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
+	"purser/views/component"
 )
 
 // withFactor turns an authenticator on for the browser's user, and gives the recovery
@@ -132,7 +136,7 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 	d.deposit(t, "ann", 10)
 	for part, p := range map[string]tenancy.Permission{
 		"usage": tenancy.JournalRead, "deposits": tenancy.DepositsRead, "subscription": tenancy.SubscriptionsRead, "adjust": tenancy.BalancesAdjust,
-		"transfer": tenancy.BalancesAdjust, "rename": tenancy.WalletsWrite, "erase": tenancy.BalancesAdjust,
+		"transfer": tenancy.WalletsTransfer, "rename": tenancy.WalletsWrite, "erase": tenancy.WalletsErase,
 	} {
 		path := d.walletPath(t, "ann", part)
 		if got := d.join(t, tenancy.Custom, p).get(t, path); got.status != http.StatusForbidden {
@@ -141,5 +145,53 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 		if got := d.join(t, tenancy.Custom, p, tenancy.WalletsRead).get(t, path); got.status != http.StatusOK {
 			t.Errorf("%s: status %d", part, got.status)
 		}
+	}
+}
+
+// slowBody is a body that arrives after something else has happened.
+type slowBody struct {
+	before func()
+	io.Reader
+}
+
+func (s *slowBody) Read(p []byte) (int, error) {
+	if s.before != nil {
+		s.before()
+		s.before = nil
+	}
+	return s.Reader.Read(p)
+}
+
+// TestABodyThatArrivesLate holds a form back until the access that it needs has ended.
+func TestABodyThatArrivesLate(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	for name, before := range map[string]func(t *testing.T, user ids.ID){
+		"of a member with another role": func(t *testing.T, user ids.ID) {
+			noError(t, r.db.Org(r.org.ID).By(r.join(t, tenancy.Owner).actor()).ChangeMember(t.Context(), user, tenancy.Access{Role: tenancy.Support}))
+		},
+		"of a session that ended": func(t *testing.T, user ids.ID) {
+			noError(t, r.db.User(user).EndOtherSessions(t.Context(), ""))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := r.join(t, tenancy.Admin)
+			fields := url.Values{component.FormTokenField: {b.formToken}, "key": {"late-" + ids.New().String()}, "name": {"Late"}, "unit": {"token"}}
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.appPath("credits", "new"),
+				&slowBody{before: func() { before(t, b.user.ID) }, Reader: strings.NewReader(fields.Encode())})
+			request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			request.Header.Set("Sec-Fetch-Site", "same-origin")
+			for _, cookie := range b.cookies {
+				request.AddCookie(cookie)
+			}
+			recorder := httptest.NewRecorder()
+			r.server.Config.Handler.ServeHTTP(recorder, request)
+			if location := recorder.Header().Get("Location"); recorder.Code != http.StatusSeeOther || !strings.HasPrefix(location, "/login") {
+				t.Errorf("status %d, %s", recorder.Code, location)
+			}
+			if _, err := r.db.App(r.app.Scope()).Credit(t.Context(), fields.Get("key")); !fault.Is(err, fault.CreditNotFound) {
+				t.Errorf("the form was taken: %v", err)
+			}
+		})
 	}
 }

@@ -160,6 +160,20 @@ func TestAuthenticator(t *testing.T) {
 		if got := b.post(t, "/account/factor/remove", nil); !strings.HasPrefix(got.location, "/confirm") {
 			t.Fatalf("it leads to %s", got.location)
 		}
+		half := halfway(t)
+		const another = "eleven blue otters swim"
+		for _, change := range [][2]string{{password, another}, {another, password}} {
+			if got := b.post(t, "/account/password", url.Values{"current": {change[0]}, "password": {change[1]}}); got.location != "/account" {
+				t.Fatalf("status %d, %s", got.status, got.location)
+			}
+			clock.advance(time.Second)
+		}
+		if got := b.post(t, "/account/factor/remove", nil); !strings.HasPrefix(got.location, "/confirm") {
+			t.Errorf("a new password confirms without a code: it leads to %s", got.location)
+		}
+		if got := try(t, half, code(seed)); got.location != "/login" {
+			t.Errorf("a replaced password still signs in: status %d, %s", got.status, got.location)
+		}
 		if got := b.post(t, "/confirm", url.Values{"password": {password}, "next": {"/account"}}); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("the password alone confirms: %d", got.status)
 		}

@@ -163,9 +163,15 @@ func (b *browser) signIn(t *testing.T) {
 	expires := time.Now().Add(sessionLasts)
 	content, err := scs.GobCodec{}.Encode(expires, map[string]any{"user": b.user.ID.Format(ids.User), "form": b.formToken, "proven": now})
 	noError(t, err)
-	noError(t, b.harness.db.Auth().OpenSession(t.Context(), token, people.Session{
+	account, err := b.harness.db.User(b.user.ID).PageContext(t.Context(), "")
+	noError(t, err)
+	opened, err := b.harness.db.Auth().OpenSession(t.Context(), token, people.Session{
 		ID: ids.New(), UserID: b.user.ID, CreatedAt: now, SeenAt: now, ExpiresAt: now + idleFor.Milliseconds(), Address: "127.0.0.1", Agent: "test",
-	}, content))
+		PasswordAt: account.PasswordAt,
+	}, content)
+	if err != nil || !opened {
+		t.Fatalf("the session was opened: %t, %v", opened, err)
+	}
 	name := b.harness.site.SessionCookie()
 	b.cookies[name] = &http.Cookie{Name: name, Value: token}
 }

@@ -57,13 +57,13 @@ func TestErasePage(t *testing.T) {
 	page := d.walletPath(t, "leaver")
 	path := page + "/erase"
 	admin := d.join(t, tenancy.Admin)
-	for _, role := range []tenancy.Role{tenancy.Support, tenancy.Developer} {
-		b := d.join(t, role)
+	adjusts := d.join(t, tenancy.Custom, tenancy.WalletsRead, tenancy.BalancesAdjust)
+	for _, b := range []*browser{d.join(t, tenancy.Support), d.join(t, tenancy.Developer), adjusts} {
 		if shown := b.get(t, page); shown.status != http.StatusOK || strings.Contains(shown.body, "/erase") {
-			t.Errorf("%s: status %d", role, shown.status)
+			t.Errorf("status %d", shown.status)
 		}
 		if post := b.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"x"}, "key": {"x"}}); post.status != http.StatusForbidden {
-			t.Errorf("%s: status %d", role, post.status)
+			t.Errorf("status %d", post.status)
 		}
 	}
 	says(t, admin.get(t, path), http.StatusOK, "Erase customer", "Deleted", "Kept")

@@ -89,6 +89,50 @@ var accountMutants = []mutant{
 		pkg:     "./web/accounts", tests: "TestAFullQueueCountsNoAttempt",
 	},
 	{
+		name:    "a new password confirms without the second factor",
+		changes: []change{once("web/accounts/account.go", "\tif !account.HasFactor {", "\tif true {")},
+		pkg:     "./web", tests: "TestAuthenticator",
+	},
+	{
+		name: "a replaced password still signs in with a code",
+		changes: []change{once("web/accounts/login.go", "\tif account.PasswordAt != passwordAt {", "\tif account.PasswordAt < 0 {"),
+			once("store/people/sessions.go", "\t\t\tif current != s.PasswordAt {", "\t\t\tif false {")},
+		pkg: "./web", tests: "TestAuthenticator",
+	},
+	{
+		name:    "a session opens although its password was replaced meanwhile",
+		changes: []change{once("store/people/sessions.go", "\t\t\tif current != s.PasswordAt {", "\t\t\tif false {")},
+		pkg:     "./store", tests: "TestAReplacedPassword",
+	},
+	{
+		name:    "a session that ended changes the password",
+		changes: []change{once("store/people/users_account.go", "\t\tif was != \"\" {", "\t\tif false {")},
+		pkg:     "./store", tests: "TestAReplacedPassword",
+	},
+	{
+		name:    "a session that ended gets a new token",
+		changes: []change{once("web/site/session.go", "\tcase b.renewed:\n", "\tcase false:\n")},
+		pkg:     "./web/site", tests: "TestASessionThatEndedGetsNoNewToken",
+	},
+	{
+		name: "access that ended while a form arrived is used",
+		changes: []change{
+			once("web/site/guard.go", "\t\tif r.Method != http.MethodGet {\n", "\t\tif false {\n"),
+			once("web/site/guard.go", "\t\tif req.badForm != nil {\n\t\t\treturn Response{}, req.badForm", "\t\tif err := req.readForm(); err != nil {\n\t\t\treturn Response{}, err"),
+		},
+		pkg: "./web", tests: "TestABodyThatArrivesLate",
+	},
+	{
+		name:    "a member who was removed meanwhile makes a key",
+		changes: []change{once("store/internal/pg/audit.go", "AND ($4::uuid IS NULL OR EXISTS", "AND (true OR EXISTS")},
+		pkg:     "./store", tests: "TestARemovedMemberMakesNoKey",
+	},
+	{
+		name:    "balances:adjust erases customers",
+		changes: []change{once("web/support/routes.go", `site.Post(app+"/wallets/{id}/erase", tenancy.WalletsErase`, `site.Post(app+"/wallets/{id}/erase", tenancy.BalancesAdjust`)},
+		pkg:     "./web", tests: "TestErasePage",
+	},
+	{
 		name:    "a temporary password opens everything",
 		changes: []change{once("web/site/guard.go", "\tif req.MustChange && !r.temporary &&", "\tif false &&")},
 		pkg:     "./web", tests: "TestTemporaryPasswordOnlyOpensItsChange",

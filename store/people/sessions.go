@@ -23,6 +23,8 @@ type Session struct {
 	ExpiresAt int64
 	Address   string
 	Agent     string
+	// PasswordAt is when the password that opens the session was set; zero for none.
+	PasswordAt int64
 }
 
 // sessionHash is stored in place of the token: a leaked table opens no session.
@@ -52,9 +54,20 @@ const (
 	sweptAfter    = 24 * time.Hour
 )
 
-// OpenSession keeps a new session, and queues the mails that tell of it.
-func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) error {
-	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+// OpenSession keeps a new session, and queues the mails that tell of it. It opens none
+// for a user whose password was replaced since it was entered: that ended all sessions.
+func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) (opened bool, err error) {
+	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if !s.UserID.IsZero() {
+			var current int64
+			err := tx.QueryRow(ctx, `SELECT changed_at FROM passwords WHERE user_id = $1 FOR SHARE`, s.UserID).Scan(&current)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				return fmt.Errorf("store: hold password: %w", err)
+			}
+			if current != s.PasswordAt {
+				return nil
+			}
+		}
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
 		if err != nil {
 			return fmt.Errorf("store: sweep sessions: %w", err)
@@ -66,17 +79,28 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 		if err != nil {
 			return fmt.Errorf("store: insert session: %w", err)
 		}
+		opened = true
 		return pg.QueueMail(ctx, tx.Conn(), mails...)
 	})
+	return opened, err
+}
+
+// RenewSession is ContinueSession under another token.
+func (e Auth) RenewSession(ctx context.Context, token, renewed string, s Session, content []byte) (there bool, err error) {
+	return e.updateSession(ctx, token, renewed, s, content)
 }
 
 // ContinueSession writes what a session holds now, and reports whether it is still
 // there. One that was ended in the meantime stays ended: a request under way does
 // not bring it back.
 func (e Auth) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
+	return e.updateSession(ctx, token, token, s, content)
+}
+
+func (e Auth) updateSession(ctx context.Context, token, next string, s Session, content []byte) (there bool, err error) {
 	tag, err := e.handles.pool.Exec(ctx, `
-		UPDATE sessions SET content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
-		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
+		UPDATE sessions SET hash = $8, content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
+		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, sessionHash(next))
 	if err != nil {
 		return false, fmt.Errorf("store: update session: %w", err)
 	}
@@ -145,8 +169,25 @@ func (p User) EndSession(ctx context.Context, id ids.ID) error {
 // EndOtherSessions ends all of the person's sessions but the one of the token.
 func (p User) EndOtherSessions(ctx context.Context, token string) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		// As ChangePassword does, which also locks several sessions: one after the other.
+		if _, err := tx.Exec(ctx, `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id); err != nil {
+			return fmt.Errorf("store: lock password: %w", err)
+		}
 		return endSessions(ctx, tx, p.id, token)
 	})
+}
+
+// holdSession refuses a session that was ended while its request was under way, and keeps
+// it until the transaction ends.
+func holdSession(ctx context.Context, tx pgx.Tx, user ids.ID, token string) error {
+	tag, err := tx.Exec(ctx, `SELECT FROM sessions WHERE hash = $1 AND user_id = $2 FOR UPDATE`, sessionHash(token), user)
+	if err != nil {
+		return fmt.Errorf("store: hold session: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return fault.Newf(fault.RevisionConflict, "You were signed out. Sign in again.")
+	}
+	return nil
 }
 
 // endSessions ends a person's sessions, all or all but one.

@@ -34,6 +34,7 @@ type PageContext struct {
 	User          tenancy.User
 	HasFactor     bool                   // the user has an authenticator
 	MustChange    bool                   // the password is temporary
+	PasswordAt    int64                  // when the password was set; zero for none
 	Organizations []tenancy.Organization // the user's memberships, by name
 	Org           tenancy.Organization   // the requested one
 	Member        tenancy.Member
@@ -84,10 +85,10 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 // readAccount reads the user's account and how it is protected.
 func (p User) readAccount(ctx context.Context, s *PageContext) error {
 	err := p.handles.pool.QueryRow(ctx, `
-		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL
+		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL, coalesce(w.changed_at, 0)
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
 		WHERE u.id = $1`, p.id).
-		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.HasFactor, &s.MustChange)
+		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.HasFactor, &s.MustChange, &s.PasswordAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.New(fault.PathNotFound)
 	}

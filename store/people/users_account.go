@@ -136,7 +136,7 @@ func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Ha
 // ChangePassword stores a new password and ends the sessions in all other browsers: one
 // of them may be the reason for the change. Was is the hash that the current password
 // was verified against, empty for none: a password that was replaced since, such as by
-// an operator's reset, is a RevisionConflict.
+// an operator's reset, is a RevisionConflict. So is a session that was ended since.
 func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var current string
@@ -146,6 +146,11 @@ func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by
 		}
 		if current != was {
 			return fault.Newf(fault.RevisionConflict, "Your password was changed. Sign in with the new one.")
+		}
+		if was != "" { // a first password is not set in a session
+			if err := holdSession(ctx, tx, p.id, token); err != nil {
+				return err
+			}
 		}
 		if err := putPassword(ctx, tx, p.id, encoded, by.At, 0); err != nil {
 			return err

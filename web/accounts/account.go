@@ -113,7 +113,9 @@ func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 	if err := req.RenewSession(); err != nil {
 		return site.Response{}, err
 	}
-	req.MarkReauthenticated()
+	if !account.HasFactor { // with one, /confirm asks for a code too
+		req.MarkReauthenticated()
+	}
 	req.LogAccount("password changed", req.User.ID)
 	if req.MustChange {
 		return req.Done("/o", "Password changed.")

@@ -171,7 +171,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 		return site.Invalid(accountpage.InvitedPage(invited)), nil
 	}
 	if !req.IsSignedIn() {
-		if err := signInOnDevice(req, joining.User.ID); err != nil {
+		if err := signInOnDevice(req, joining.User.ID, joining.User.CreatedAt); err != nil {
 			return site.Response{}, err
 		}
 		req.LogAccount("account created", joining.User.ID, "by", "invitation")

@@ -47,9 +47,9 @@ func (s *Pages) login(req *site.Request) (site.Response, error) {
 		return site.Invalid(accountpage.LoginPage(accountpage.Login{Draft: f.Draft("email"), Next: next})), nil
 	}
 	if account.HasFactor {
-		return requireCode(req, account.UserID, next)
+		return requireCode(req, account, next)
 	}
-	return finishLogin(req, account.UserID, "password", next)
+	return finishLogin(req, account.UserID, account.ChangedAt, "password", next)
 }
 
 // checkPassword counts the attempt, then compares. An email without an account costs the
@@ -139,11 +139,11 @@ func (s *Pages) provePassword(req *site.Request, p proof, account *people.Accoun
 }
 
 // finishLogin signs in and redirects.
-func finishLogin(req *site.Request, user ids.ID, factors, next string) (site.Response, error) {
+func finishLogin(req *site.Request, user ids.ID, passwordAt int64, factors, next string) (site.Response, error) {
 	if err := noticeSignIn(req, user); err != nil {
 		return site.Response{}, err
 	}
-	if err := signInOnDevice(req, user); err != nil {
+	if err := signInOnDevice(req, user, passwordAt); err != nil {
 		return site.Response{}, err
 	}
 	req.LogAccount("signed in", user, "factors", factors)
@@ -177,15 +177,15 @@ func startPage(req *site.Request, user ids.ID) (string, error) {
 }
 
 // requireCode asks for the second factor.
-func requireCode(req *site.Request, user ids.ID, next string) (site.Response, error) {
-	if err := req.AwaitCode(user); err != nil {
+func requireCode(req *site.Request, account people.Account, next string) (site.Response, error) {
+	if err := req.AwaitCode(account.UserID, account.ChangedAt); err != nil {
 		return site.Response{}, err
 	}
 	return site.Redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
 }
 
 func (s *Pages) codePage(req *site.Request) (site.Response, error) {
-	if _, waiting := req.AwaitingCode(codeTimeout); !waiting {
+	if _, _, waiting := req.AwaitingCode(codeTimeout); !waiting {
 		return site.Redirect("/login"), nil
 	}
 	return site.Show(accountpage.SecondStepPage(accountpage.SecondStep{Next: site.LocalPath(req.Query("next"))})), nil
@@ -193,8 +193,15 @@ func (s *Pages) codePage(req *site.Request) (site.Response, error) {
 
 func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 	f := req.Form
-	user, waiting := req.AwaitingCode(codeTimeout)
+	user, passwordAt, waiting := req.AwaitingCode(codeTimeout)
 	if !waiting {
+		return site.Redirect("/login"), nil
+	}
+	account, err := req.Site.Store.User(user).PageContext(req.Context, "")
+	if err != nil {
+		return site.Response{}, err
+	}
+	if account.PasswordAt != passwordAt { // replaced since it was entered
 		return site.Redirect("/login"), nil
 	}
 	next := site.LocalPath(f.Raw("next"))
@@ -212,7 +219,7 @@ func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 		f.Fail("code", wrongCode)
 		return site.Invalid(accountpage.SecondStepPage(accountpage.SecondStep{Draft: f.Draft(), Next: next})), nil
 	}
-	return finishLogin(req, user, "password and code", next)
+	return finishLogin(req, user, passwordAt, "password and code", next)
 }
 
 // confirmPage is the password confirmation.

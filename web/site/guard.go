@@ -41,6 +41,11 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 				req.afterSend()
 			}
 		}()
+		if r.Method != http.MethodGet {
+			// Before the session and the member are read: access that ends while a slow body
+			// arrives must not be used.
+			req.badForm = req.readForm()
+		}
 		if err := req.loadSession(c.Request()); err != nil {
 			return err
 		}
@@ -95,8 +100,8 @@ func (req *Request) respond(r Route) (Response, error) {
 		return req.RedirectVia("/account/password"), nil
 	}
 	if r.Method != http.MethodGet {
-		if err := req.readForm(); err != nil {
-			return Response{}, err
+		if req.badForm != nil {
+			return Response{}, req.badForm
 		}
 		if err := req.checkFormToken(); err != nil {
 			return Response{}, err

@@ -30,6 +30,7 @@ type Request struct {
 	Context context.Context // the request's, with the session in it
 	Bearer  *Bearer
 	Form    *Form // what was submitted; nil for a page
+	badForm error // why Form could not be read
 
 	User       tenancy.User
 	HasFactor  bool // the user has an authenticator

@@ -25,7 +25,8 @@ const (
 // Keys of the session's content.
 const (
 	sessionUser      = "user"
-	sessionReauthAt  = "proven" // when the password was last entered
+	sessionReauthAt  = "proven"   // when the password was last entered
+	sessionPassword  = "password" // when the password that began the session was set
 	sessionFormToken = "form"
 	sessionFlash     = "flash"
 	sessionAwaiting  = "awaiting" // the user whose password was right and whose code is missing
@@ -67,8 +68,12 @@ type Bearer struct {
 	agent   string
 	Token   string        // of the cookie, if it has a session
 	changed bool          // the content was changed in this request
+	renewed bool          // the session of Token gets another token
 	Mails   []people.Mail // written with a new session
 	saved   bool          // the session was saved, so the cookie is set
+	// passwordAt is when the password of a new session was set, so that one that is
+	// replaced meanwhile opens no session.
+	passwordAt int64
 }
 
 type bearerKey struct{}
@@ -86,7 +91,7 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 }
 
 // CommitCtx saves a session. Only a session that began in this request is inserted: one
-// that was ended meanwhile stays ended. A request that changed nothing does not write
+// that was ended meanwhile stays ended, under a new token too. A request that changed nothing does not write
 // the content, so it cannot overwrite a concurrent change.
 func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byte, expiry time.Time) error {
 	b := ctx.Value(bearerKey{}).(*Bearer)
@@ -96,9 +101,11 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	kept := people.Session{UserID: b.userID, SeenAt: now, ExpiresAt: expires, Address: b.Address, Agent: b.agent}
 	var err error
 	switch {
+	case b.renewed:
+		b.saved, err = s.entrance.RenewSession(ctx, b.Token, token, kept, content)
 	case token != b.Token:
-		kept.ID, kept.CreatedAt, b.saved = ids.New(), now, true
-		err = s.entrance.OpenSession(ctx, token, kept, content, b.Mails...)
+		kept.ID, kept.CreatedAt, kept.PasswordAt = ids.New(), now, b.passwordAt
+		b.saved, err = s.entrance.OpenSession(ctx, token, kept, content, b.Mails...)
 	case b.changed:
 		b.saved, err = s.entrance.ContinueSession(ctx, token, kept, content)
 	default:
@@ -107,8 +114,11 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	return err
 }
 
-// DeleteCtx ends a session.
+// DeleteCtx ends a session. One that gets another token goes on: CommitCtx writes that.
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
+	if ctx.Value(bearerKey{}).(*Bearer).renewed {
+		return nil
+	}
 	return s.entrance.CloseSession(ctx, token)
 }
 
@@ -124,7 +134,9 @@ func (s sessionStore) Commit(token string, content []byte, expiry time.Time) err
 }
 
 // Delete implements scs.Store.
-func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+func (s sessionStore) Delete(token string) error {
+	return s.DeleteCtx(context.WithValue(context.Background(), bearerKey{}, &Bearer{}), token)
+}
 
 // loadSession loads the session of the cookie, or starts an empty one, which is saved
 // only once it has content.
@@ -175,12 +187,12 @@ func (req *Request) resetSession() error {
 	return req.Site.sessions.RenewToken(req.Context)
 }
 
-// SignIn starts a session of the user.
-func (req *Request) SignIn(user ids.ID) error {
+// SignIn starts a session of the user, whose password was set at that time.
+func (req *Request) SignIn(user ids.ID, passwordAt int64) error {
 	if err := req.resetSession(); err != nil {
 		return err
 	}
-	req.Bearer.userID = user
+	req.Bearer.userID, req.Bearer.passwordAt = user, passwordAt
 	req.put(sessionUser, user.Format(ids.User))
 	req.put(sessionFormToken, rand.Text())
 	req.MarkReauthenticated()
@@ -225,25 +237,29 @@ func (req *Request) formToken() string {
 func (s *Site) SessionCookie() string { return s.sessions.Cookie.Name }
 
 // RenewSession keeps the session under a new token.
-func (req *Request) RenewSession() error { return req.Site.sessions.RenewToken(req.Context) }
+func (req *Request) RenewSession() error {
+	req.Bearer.renewed = true
+	return req.Site.sessions.RenewToken(req.Context)
+}
 
 // AwaitCode stores the user whose password was right and who still needs a second
 // factor. It ends any earlier session in this browser: the password must not count for
 // another user.
-func (req *Request) AwaitCode(user ids.ID) error {
+func (req *Request) AwaitCode(user ids.ID, passwordAt int64) error {
 	if err := req.resetSession(); err != nil {
 		return err
 	}
 	req.put(sessionAwaiting, user.Format(ids.User))
+	req.put(sessionPassword, passwordAt)
 	req.MarkReauthenticated()
 	return nil
 }
 
 // AwaitingCode is the user whose password was right within that time and whose code is
-// missing.
-func (req *Request) AwaitingCode(within time.Duration) (user ids.ID, waiting bool) {
+// missing, and when that password was set.
+func (req *Request) AwaitingCode(within time.Duration) (user ids.ID, passwordAt int64, waiting bool) {
 	m := req.Site.sessions
 	user, err := ids.Parse(ids.User, m.GetString(req.Context, sessionAwaiting))
 	age := req.Site.Now() - m.GetInt64(req.Context, sessionReauthAt)
-	return user, err == nil && age >= 0 && age <= within.Milliseconds()
+	return user, m.GetInt64(req.Context, sessionPassword), err == nil && age >= 0 && age <= within.Milliseconds()
 }

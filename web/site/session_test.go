@@ -58,7 +58,7 @@ func newVisitor(t *testing.T, s *Site) (ids.ID, *http.Cookie) {
 	}
 	storetest.CreateUser(t, storetest.URL(t), user)
 	req, recorder := visit(t, s, nil)
-	if err := req.SignIn(user.ID); err != nil {
+	if err := req.SignIn(user.ID, 0); err != nil {
 		t.Fatal(err)
 	}
 	return user.ID, save(t, req, recorder)
@@ -79,6 +79,26 @@ func TestASessionThatEndedStaysEndedForRequestsUnderWay(t *testing.T) {
 	save(t, slow, recorder)
 	if after, _ := visit(t, s, cookie); !after.Bearer.userID.IsZero() {
 		t.Error("the session is back")
+	}
+}
+
+func TestASessionThatEndedGetsNoNewToken(t *testing.T) {
+	t.Parallel()
+	s, _ := newTestSite(t)
+	user, cookie := newVisitor(t, s)
+	slow, recorder := visit(t, s, cookie)
+	if err := s.Store.User(user).EndOtherSessions(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.RenewSession(); err != nil {
+		t.Fatal(err)
+	}
+	if got := save(t, slow, recorder); got != nil {
+		t.Errorf("it goes on as %s", got)
+	}
+	list, _, err := s.Store.User(user).Sessions(t.Context(), "", s.Now())
+	if err != nil || len(list) != 0 {
+		t.Errorf("the user has the sessions %+v, %v", list, err)
 	}
 }
 

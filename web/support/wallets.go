@@ -164,11 +164,14 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	if req.May(tenancy.WalletsWrite) && !metering.IsTombstone(w.Identity) {
 		head.Rename = head.Path + "/rename"
 	}
+	if req.May(tenancy.WalletsErase) && !metering.IsTombstone(w.Identity) {
+		head.Erase = head.Path + "/erase"
+	}
+	if req.May(tenancy.WalletsTransfer) {
+		head.Transfer = head.Path + "/transfer"
+	}
 	if req.May(tenancy.BalancesAdjust) {
-		head.Adjust, head.Transfer = head.Path+"/adjust", head.Path+"/transfer"
-		if !metering.IsTombstone(w.Identity) {
-			head.Erase = head.Path + "/erase"
-		}
+		head.Adjust = head.Path + "/adjust"
 	}
 	if req.May(tenancy.DepositsWrite) {
 		head.Deposit = head.Path + "/deposit"

@@ -42,14 +42,17 @@ const (
 		INSERT INTO audit_heads (org_id, number, seal) VALUES ($1, 0, $2)
 		ON CONFLICT (org_id) DO UPDATE SET number = audit_heads.number RETURNING number, seal`
 
-	// The statement sees what was committed before the head was locked: archiving appends to
-	// the same log.
+	// The statement sees what was committed before the head was locked: archiving, and the
+	// removal of a member, append to the same log.
 	insertAuditEntry = `
 		WITH moved AS (UPDATE audit_heads SET number = $2, seal = $13 WHERE org_id = $1)
 		INSERT INTO audit_entries (org_id, number, at, user_id, actor, address, request_id, application, action, target, before, after, seal)
 		SELECT $1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::text, $7::uuid, $8::uuid, $9::text, $10::text, $11::text, $12::text, $13::bytea
 		WHERE $14 OR NOT EXISTS (SELECT FROM organizations o WHERE o.id = $1 AND o.archived_at IS NOT NULL)
-			AND NOT EXISTS (SELECT FROM applications a WHERE a.org_id = $1 AND a.id = $8 AND a.archived_at IS NOT NULL)`
+			AND NOT EXISTS (SELECT FROM applications a WHERE a.org_id = $1 AND a.id = $8 AND a.archived_at IS NOT NULL)
+			AND ($4::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $4))`
+
+	selectIsMember = `SELECT $2::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $2)`
 )
 
 // AppendAudit adds one entry behind the head, which it holds until the transaction
@@ -58,7 +61,8 @@ func AppendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor
 	return appendAudit(ctx, conn, org, by, d, true)
 }
 
-// AppendActive is AppendAudit for what an archived organization or application refuses.
+// AppendActive is AppendAudit for what an archived organization or application refuses,
+// and what a member may no longer do who was removed while the request was under way.
 func AppendActive(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
 	return appendAudit(ctx, conn, org, by, d, false)
 }
@@ -76,8 +80,15 @@ func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor
 	if err != nil {
 		return fmt.Errorf("store: insert audit entry: %w", err)
 	}
-	if tag.RowsAffected() == 0 {
-		return fault.New(fault.Archived)
+	if tag.RowsAffected() == 1 {
+		return nil
 	}
-	return nil
+	var isMember bool
+	if err := conn.QueryRow(ctx, selectIsMember, org, OrNull(e.UserID)).Scan(&isMember); err != nil {
+		return fmt.Errorf("store: select member: %w", err)
+	}
+	if !isMember {
+		return fault.Newf(fault.PermissionDenied, "You are no longer a member of this organization.")
+	}
+	return fault.New(fault.Archived)
 }
