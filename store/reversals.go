@@ -198,6 +198,11 @@ func (a App) Reversals(ctx context.Context, events []EventKey) (map[ids.ID][]Rev
 	return found, err
 }
 
+// Reversed returns how much of an event was returned by all of its reversals.
+func (a App) Reversed(ctx context.Context, e EventKey) (metering.Reversed, error) {
+	return pg.FindOne(ctx, a.app, sumReversals, readReversed, pgx.ErrNoRows, e.WalletID, e.TransactionID)
+}
+
 // reversible is an event as far as its reversal depends on it.
 type reversible struct {
 	metering.Event

@@ -365,7 +365,8 @@ func TestTheOldestReversalsAreListed(t *testing.T) {
 		_, _, err := s.Reverse(t.Context(), r)
 		noError(t, err)
 	}
-	found, err := s.Reversals(t.Context(), []store.EventKey{{WalletID: event.WalletID, TransactionID: event.TransactionID}})
+	key := store.EventKey{WalletID: event.WalletID, TransactionID: event.TransactionID}
+	found, err := s.Reversals(t.Context(), []store.EventKey{key})
 	noError(t, err)
 	got := found[event.TransactionID]
 	if len(got) != listed {
@@ -375,6 +376,9 @@ func TestTheOldestReversalsAreListed(t *testing.T) {
 		if r.ID != requests[i].ID {
 			t.Fatalf("reversal %d is %s, want %s", i, r.ID, requests[i].ID)
 		}
+	}
+	if returned, err := s.Reversed(t.Context(), key); err != nil || returned != (metering.Reversed{Amount: made, Full: true}) {
+		t.Errorf("all of them returned %+v, %v", returned, err)
 	}
 }
 
@@ -439,5 +443,16 @@ var reversalCalls = []call[store.App]{
 			return nil, err
 		}
 		return a.Reversals(ctx, []store.EventKey{{WalletID: found[0].WalletID, TransactionID: found[0].TransactionID}})
+	}},
+	{"Reversed", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+		found, _, err := h.db.Reports(h.application.Scope()).Events(ctx, reports.EventQuery{EventID: reversedEvent})
+		if err != nil {
+			return nil, err
+		}
+		returned, err := a.Reversed(ctx, store.EventKey{WalletID: found[0].WalletID, TransactionID: found[0].TransactionID})
+		if err != nil || returned.Amount == 0 {
+			return nil, err
+		}
+		return returned, nil
 	}},
 }

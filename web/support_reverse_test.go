@@ -62,6 +62,7 @@ func TestReversePage(t *testing.T) {
 			}
 		}
 		holds(t, "7.5")
+		says(t, admin.get(t, path), http.StatusOK, "Left of the charge", "2.5 tokens")
 		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "event.reverse" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "the end was cut off") {

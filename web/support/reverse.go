@@ -12,65 +12,61 @@ import (
 	"purser/web/site"
 )
 
-// reversible reads an accepted event by its transaction, and what was returned of it.
-func reversible(req *site.Request) (e reports.EventFound, reversals []store.Reversal, err error) {
+// reversible reads an accepted event by its transaction, and what is left of its charge.
+func reversible(req *site.Request) (e reports.EventFound, left metering.Amount, err error) {
 	id, err := req.ID("id", ids.Transaction)
 	if err != nil {
-		return e, nil, err
+		return e, 0, err
 	}
 	t, err := req.Reports().Transaction(req.Context, id)
 	if err != nil {
-		return e, nil, err
+		return e, 0, err
 	}
 	if t.Event == nil || !t.Event.DeduplicatedFrom.IsZero() {
-		return e, nil, fault.New(fault.PathNotFound)
+		return e, 0, fault.New(fault.PathNotFound)
 	}
-	reversals, err = eventReversals(req, *t.Event)
-	return *t.Event, reversals, err
+	returned, err := req.Tenant().Reversed(req.Context, eventKey(*t.Event))
+	return *t.Event, t.Event.Charge.Amount - returned.Amount, err
 }
 
-func eventReversals(req *site.Request, e reports.EventFound) ([]store.Reversal, error) {
-	found, err := req.Tenant().Reversals(req.Context, []store.EventKey{{WalletID: e.WalletID, TransactionID: e.TransactionID}})
-	return found[e.TransactionID], err
-}
-
-// leftOf is what is left of a charge.
-func leftOf(charge metering.Amount, reversals []store.Reversal) metering.Amount {
-	for _, r := range reversals {
-		charge -= min(charge, r.Amount)
-	}
-	return charge
+func eventKey(e reports.EventFound) store.EventKey {
+	return store.EventKey{WalletID: e.WalletID, TransactionID: e.TransactionID}
 }
 
 // showReversals adds what was returned of a charge to its page, and the way to return
 // more.
 func showReversals(req *site.Request, e reports.EventFound, view *supportpage.Change) error {
-	reversals, err := eventReversals(req, e)
-	full := false
-	for _, r := range reversals {
+	listed, err := req.Tenant().Reversals(req.Context, []store.EventKey{eventKey(e)})
+	if err != nil {
+		return err
+	}
+	for _, r := range listed[e.TransactionID] {
 		view.Reversals = append(view.Reversals, supportpage.ReversalRow{
 			Href: req.TransactionPath(r.ID), Amount: r.Amount, CreditKey: e.CreditKey, Reason: r.Reason, CreatedAt: r.CreatedAt,
 		})
-		full = full || r.Full
 	}
-	if req.May(tenancy.BalancesAdjust) && !full && e.DeduplicatedFrom.IsZero() {
+	if !req.May(tenancy.BalancesAdjust) || !e.DeduplicatedFrom.IsZero() {
+		return nil
+	}
+	returned, err := req.Tenant().Reversed(req.Context, eventKey(e))
+	if !returned.Full {
 		view.Reverse = req.TransactionPath(e.TransactionID) + "/reverse"
 	}
 	return err
 }
 
 func (s *Pages) reverseForm(req *site.Request) (site.Response, error) {
-	e, reversals, err := reversible(req)
+	e, left, err := reversible(req)
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(supportpage.ReversePage(reverseView(req, e, reversals, supportpage.ReverseForm{EntryID: ids.New().Format(ids.Transaction)}))), nil
+	return site.Show(supportpage.ReversePage(reverseView(req, e, left, supportpage.ReverseForm{EntryID: ids.New().Format(ids.Transaction)}))), nil
 }
 
 // reverse returns a charge. The form's id is the idempotency key, so that a form sent
 // twice returns it once.
 func (s *Pages) reverse(req *site.Request) (site.Response, error) {
-	e, reversals, err := reversible(req)
+	e, left, err := reversible(req)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -86,15 +82,15 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 			return req.Done(req.TransactionPath(e.TransactionID), "Returned "+component.CreditsText(made.Amount, e.CreditKey)+".")
 		}
 	}
-	return site.Invalid(supportpage.ReversePage(reverseView(req, e, reversals, supportpage.ReverseForm{
+	return site.Invalid(supportpage.ReversePage(reverseView(req, e, left, supportpage.ReverseForm{
 		EntryID: f.Text("entry"), Amount: f.Text("amount"), Reason: f.Text("reason"), Answered: component.Answered{Problems: f.Problems},
 	}))), nil
 }
 
-func reverseView(req *site.Request, e reports.EventFound, reversals []store.Reversal, form supportpage.ReverseForm) supportpage.ReverseForm {
+func reverseView(req *site.Request, e reports.EventFound, left metering.Amount, form supportpage.ReverseForm) supportpage.ReverseForm {
 	form.Frame, form.Path = req.Frame("Reverse charge", "wallets"), req.TransactionPath(e.TransactionID)
 	form.ID, form.Identity, form.CreditKey = e.TransactionID.Format(ids.Transaction), e.Identity, e.CreditKey
-	form.Left = leftOf(e.Charge.Amount, reversals)
+	form.Left = left
 	return form
 }
 
