@@ -158,9 +158,7 @@ func TestARosterHasTheDayOfTheNewestSession(t *testing.T) {
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Roster")
 	owner := newMember(t, db, org, tenancy.Owner)
-	noError(t, db.Auth().OpenSession(t.Context(), ids.New().String(), people.Session{
-		ID: ids.New(), UserID: owner.UserID, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000,
-	}, []byte{1}))
+	openSession(t, db, owner.UserID, ids.New().String())
 	list, err := db.Org(org.ID).Roster(t.Context())
 	noError(t, err)
 	if day := int64(24 * 60 * 60 * 1000); len(list) != 1 || list[0].SeenDay != moment-moment%day {
