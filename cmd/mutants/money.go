@@ -3,6 +3,21 @@ package main
 // Bugs in how money comes in and goes back.
 var moneyMutants = []mutant{
 	{
+		name:    "a failed top-up is sold to another customer",
+		changes: []change{once("payments/cashier/checkout.go", "if run.ReplacedAt != 0 || customer != sold.CustomerID {", "if run.ReplacedAt != 0 {")},
+		pkg:     "./payments/cashier", tests: "TestAFailedTopUpIsDecidedAgain",
+	},
+	{
+		name:    "a failed top-up is sold without a decision",
+		changes: []change{once("payments/cashier/checkout.go", "err = billing.DecideTopUp(current, sold.Amount, sold.AmountCents, sold.Currency)", "_ = current")},
+		pkg:     "./payments/cashier", tests: "TestAFailedTopUpIsDecidedAgain",
+	},
+	{
+		name:    "an operation runs under the lease of a former identity",
+		changes: []change{once("payments/cashier/operation.go", "if rec.Identity != r.identity {", "if rec.Identity == \"\" {")},
+		pkg:     "./payments/cashier", tests: "TestAnOperationOfARenamedWalletIsNotResumedUnderItsOldIdentity",
+	},
+	{
 		name:    "an unpaid subscription checkout is not open",
 		changes: []change{once("store/payments/checkouts.go", ` || c.State == "pending" && c.URL != ""`, "")},
 		pkg:     "./payments/cashier", tests: "TestASubscriptionCheckoutIsOpenUntilItIsPaidOrADebitIsProcessing",

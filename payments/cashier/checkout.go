@@ -134,12 +134,55 @@ func (run *operationRun) recheckCheckout(ctx context.Context) error {
 
 // topUp sells credits.
 func (run *operationRun) topUp(ctx context.Context) error {
+	if err := run.recheckTopUp(ctx); err != nil {
+		return err
+	}
 	session, err := run.openSession(ctx, run.provider.CreatePaymentSession)
 	if err != nil {
 		return err
 	}
 	_, err = run.app.ApplyTopUp(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, run.completion(session))
 	return err
+}
+
+// recheckTopUp decides again about a failed top-up. It was stored with its account and
+// customer: paid by another customer, it would be set aside without credits.
+func (run *operationRun) recheckTopUp(ctx context.Context) error {
+	if !run.hasFailed() {
+		return nil
+	}
+	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
+	if err != nil {
+		return err
+	}
+	customer, err := run.c.options.Store.PaymentAccounts(run.scope).Customer(ctx, run.ID, run.rec.Identity)
+	if err != nil && !errors.Is(err, payments.ErrUnknown) {
+		return err
+	}
+	if run.ReplacedAt != 0 || customer != sold.CustomerID {
+		return errors.Join(errSuperseded, errAccountChanged())
+	}
+	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
+	if err != nil {
+		return err
+	}
+	app := run.c.options.Store.App(run.scope)
+	credit, err := app.Credit(ctx, sold.CreditKey)
+	if err != nil {
+		return err
+	}
+	wallet, err := app.Wallet(ctx, run.rec.Identity)
+	if err != nil {
+		return err
+	}
+	err = billing.DecideTopUp(current, sold.Amount, sold.AmountCents, sold.Currency)
+	if err == nil {
+		err = billing.CheckRoom(wallet.Balances, []billing.Grant{{CreditID: credit.ID, CreditKey: credit.Key, Amount: sold.Amount}})
+	}
+	if err != nil {
+		return errors.Join(errSuperseded, err)
+	}
+	return nil
 }
 
 // replace sells a subscription that replaces the current one, which has no card to

@@ -45,6 +45,11 @@ func (c *Cashier) runRequest(ctx context.Context, scope tenancy.Scope, r request
 		if err != nil || rec.State == billing.OperationDone {
 			return err
 		}
+		// The lease is that of the identity in the request. The wallet's operations run
+		// under its current one, and a job resumes this operation there.
+		if rec.Identity != r.identity {
+			return errRenamed()
+		}
 		rec, err = c.resume(ctx, scope, fence, rec, billing.Caller, fresh)
 		return err
 	})

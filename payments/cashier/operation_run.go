@@ -156,6 +156,14 @@ func errChangedSince() error {
 	return fault.Newf(fault.OperationInProgress, "The subscription changed since the first request. Send it again with a new idempotency key.")
 }
 
+func errAccountChanged() error {
+	return fault.Newf(fault.OperationInProgress, "The payment account or its customer changed since the first request. Send it again with a new idempotency key.")
+}
+
+func errRenamed() error {
+	return fault.Newf(fault.OperationInProgress, "The customer's identity changed since the first request. Send it again with the current identity and a new idempotency key.")
+}
+
 // subscription reads the provider's subscription, cached until the next call that
 // changes something.
 func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription, error) {
@@ -220,6 +228,8 @@ func publicError(err error) error {
 		return known
 	case errors.Is(err, queue.ErrFenced):
 		return fault.New(fault.OperationInProgress)
+	case errors.Is(err, errAccountRetired):
+		return errAccountChanged()
 	case !errors.As(err, &problem):
 		return err
 	}

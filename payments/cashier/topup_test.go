@@ -13,6 +13,7 @@ import (
 
 	"purser/billing"
 	"purser/fault"
+	"purser/ids"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
@@ -187,10 +188,24 @@ func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
 		})
 	}
 	if refused {
-		return &http.Response{
-			StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
-			Body: io.NopCloser(strings.NewReader(`{"error": {"type": "invalid_request_error", "message": "No."}}`)),
-		}, nil
+		return refusal(request), nil
+	}
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+func refusal(request *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}}, Request: request,
+		Body: io.NopCloser(strings.NewReader(`{"error": {"type": "invalid_request_error", "message": "No."}}`)),
+	}
+}
+
+// refuser refuses requests for a page, which the provider never sees.
+type refuser struct{}
+
+func (refuser) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/checkout/sessions") {
+		return refusal(request), nil
 	}
 	return http.DefaultTransport.RoundTrip(request)
 }
@@ -210,4 +225,91 @@ func TestARefusalThatCouldNotBeNotedIsNotTold(t *testing.T) {
 	r.pay(page.URL, cardPays)
 	r.settle()
 	r.wantTokens(30*million, 0)
+}
+
+// failedTopUp is a top-up that the provider refused, and its key.
+func (r *harness) failedTopUp() (key string) {
+	r.Helper()
+	key = newKey()
+	r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
+	_, err := r.cashier.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(3000), key)
+	wantFault(r, err, fault.ProviderRefused)
+	return key
+}
+
+// wantNotRepeated repeats a failed top-up, which must be refused before a page is opened.
+func (r *harness) wantNotRepeated(key string, code fault.Code) {
+	r.Helper()
+	before := len(r.callsTo("POST /v1/checkout/sessions"))
+	_, err := r.cashier.TopUpCheckout(r.Context(), r.scope, r.topUpRequest(3000), key)
+	wantFault(r, err, code)
+	if after := len(r.callsTo("POST /v1/checkout/sessions")); after != before {
+		r.Error("a page was opened")
+	}
+}
+
+func TestAFailedTopUpIsDecidedAgain(t *testing.T) {
+	t.Parallel()
+	t.Run("nothing changed", func(t *testing.T) {
+		r, key := shop(t), newKey()
+		node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &refuser{} })
+		_, err := node.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+		wantFault(t, err, fault.ProviderRefused)
+		page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key))
+		r.pay(page.URL, cardPays)
+		r.settle()
+		r.wantTokens(30*million, 0)
+	})
+	t.Run("the customer was deleted at the provider", func(t *testing.T) {
+		r := shop(t)
+		key := r.failedTopUp()
+		accounts := r.store.PaymentAccounts(r.scope)
+		connection := must[payments.Connection](r)(accounts.Connection(t.Context()))
+		customer := must[string](r)(accounts.Customer(t.Context(), connection.ID, "ada"))
+		r.check(accounts.ForgetCustomer(t.Context(), connection.ID, customer))
+		r.wantNotRepeated(key, fault.OperationInProgress)
+	})
+	t.Run("the plan has no top-ups", func(t *testing.T) {
+		r := shop(t)
+		key := r.failedTopUp()
+		r.plan("closed", 1500, noTopUps)
+		r.subscribe("closed", cardPays)
+		r.wantNotRepeated(key, fault.TopupsDisabled)
+	})
+	t.Run("the balance has no room", func(t *testing.T) {
+		r := shop(t)
+		key := r.failedTopUp()
+		request := r.topUpRequest(3000)
+		request.Amount = 9_999_999_999_999_999_999 - 20*million
+		page := must[cashier.Page](r)(r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey()))
+		r.pay(page.URL, cardPays)
+		r.settle()
+		r.wantNotRepeated(key, fault.BalanceOverflow)
+	})
+	t.Run("the account was replaced", func(t *testing.T) {
+		a := twoAccounts(t)
+		key := a.failedTopUp()
+		a.connect(secondKey)
+		a.wantNotRepeated(key, fault.OperationInProgress)
+	})
+	t.Run("the sandbox was replaced", func(t *testing.T) {
+		r := shop(t)
+		a := &accounts{harness: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
+		r.second()
+		a.worlds[secondKey] = r.secondAccount
+		r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
+		key := r.failedTopUp()
+		a.connect(secondKey)
+		a.wantNotRepeated(key, fault.OperationInProgress)
+	})
+}
+
+// Under the lease of the identity of before, another operation of the wallet could run at
+// the same time.
+func TestAnOperationOfARenamedWalletIsNotResumedUnderItsOldIdentity(t *testing.T) {
+	r := shop(t)
+	key := r.failedTopUp()
+	_, _, err := r.store.App(r.scope).Rename(t.Context(), store.Rename{ID: ids.New(), From: "ada", To: "eve", IdempotencyKey: newKey(), CreatedAt: r.now()})
+	r.check(err)
+	r.wantNotRepeated(key, fault.OperationInProgress)
 }

@@ -33,6 +33,7 @@ type Checkout struct {
 	CreatedAt   int64
 	PlanKey     string // of a subscription
 	CreditKey   string // of a top-up
+	CustomerID  string // of a top-up
 	Amount      metering.Amount
 	AmountCents int64
 	Currency    string
@@ -48,14 +49,14 @@ func (c Checkout) IsOpen() bool {
 const (
 	changeCheckouts = `
 		SELECT c.id, 'subscription' AS kind, w.identity, c.session_id, c.state, c.payment_url AS url, c.expires_at, c.requested_at AS created_at,
-			c.terms #>> '{sale,planKey}' AS plan_key, NULL::text AS credit_key, 0::numeric AS amount,
+			c.terms #>> '{sale,planKey}' AS plan_key, NULL::text AS credit_key, NULL::text AS customer_id, 0::numeric AS amount,
 			(c.terms #>> '{sale,amountCents}')::bigint AS amount_cents, c.terms #>> '{sale,currency}' AS currency
 		FROM subscription_changes c JOIN wallets w ON w.app_id = $1 AND w.id = c.wallet_id
 		WHERE c.app_id = $1 AND c.kind = 'checkout'`
 
 	topUpCheckouts = `
 		SELECT t.id, 'topup' AS kind, v.identity, t.session_id, t.status AS state, t.url, t.expires_at, t.created_at,
-			NULL::text AS plan_key, d.key AS credit_key, t.amount_nanocredits AS amount, t.amount_cents, t.currency
+			NULL::text AS plan_key, d.key AS credit_key, t.customer_id, t.amount_nanocredits AS amount, t.amount_cents, t.currency
 		FROM topups t
 		JOIN wallets v ON v.app_id = $1 AND v.id = t.wallet_id
 		JOIN credits d ON d.app_id = $1 AND d.id = t.credit_id
@@ -89,12 +90,12 @@ var (
 )
 
 func readCheckout(row pgx.CollectableRow) (c Checkout, err error) {
-	var session, url, plan, credit *string
+	var session, url, plan, credit, customer *string
 	var expires *int64
-	err = row.Scan(&c.ID, &c.Kind, &c.Identity, &session, &c.State, &url, &expires, &c.CreatedAt, &plan, &credit,
+	err = row.Scan(&c.ID, &c.Kind, &c.Identity, &session, &c.State, &url, &expires, &c.CreatedAt, &plan, &credit, &customer,
 		(*pg.Amount)(&c.Amount), &c.AmountCents, &c.Currency)
 	c.SessionID, c.URL, c.ExpiresAt = pg.OrZero(session), pg.OrZero(url), pg.OrZero(expires)
-	c.PlanKey, c.CreditKey = pg.OrZero(plan), pg.OrZero(credit)
+	c.PlanKey, c.CreditKey, c.CustomerID = pg.OrZero(plan), pg.OrZero(credit), pg.OrZero(customer)
 	return c, err
 }
 
