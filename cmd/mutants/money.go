@@ -4,7 +4,7 @@ package main
 var moneyMutants = []mutant{
 	{
 		name:    "a failed top-up is sold to another customer",
-		changes: []change{once("payments/cashier/checkout.go", "if run.ReplacedAt != 0 || customer != sold.CustomerID {", "if run.ReplacedAt != 0 {")},
+		changes: []change{once("payments/cashier/checkout.go", "if run.ReplacedAt != 0 || customer != sold.CustomerID {", "if run.ReplacedAt != 0 || customer == \"none\" {")},
 		pkg:     "./payments/cashier", tests: "TestAFailedTopUpIsDecidedAgain",
 	},
 	{
