@@ -210,9 +210,10 @@ func TestNothingIsChargedWhileTheTimeIsUnknown(t *testing.T) {
 			if _, err := n.usage.Check(s.message("ann", "untimed")); err == nil {
 				t.Error("the check is answered")
 			}
-			if err := n.usage.Ready(t.Context()); err == nil || !strings.Contains(store.Reason(err), c.says) {
-				t.Errorf("readiness says %v", err)
-			}
+			soon(t, "readiness says why", func() bool { // on a busy machine, that the database is slow
+				err := n.usage.Ready(t.Context())
+				return err != nil && strings.Contains(store.Reason(err), c.says)
+			})
 			if left := s.balance(t, "ann"); left != held {
 				t.Errorf("the balance went from %s to %s", held, left)
 			}

@@ -40,6 +40,7 @@ func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	p := install(t)
 	p.start(t)
 	c := newClients(t, p)
+	defer c.end() // a test that fails waits for them, too
 	c.begin()
 	recoveries := make(map[string][]time.Duration)
 	for i := range crashes {

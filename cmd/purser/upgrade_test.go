@@ -26,6 +26,7 @@ func TestAnUpgradeAndItsReversalLoseNothing(t *testing.T) {
 	})
 	before.start(t)
 	c := newClients(t, before)
+	defer c.end() // a test that fails waits for them, too
 	var serving atomic.Pointer[[]*program]
 	var turn atomic.Int64
 	c.address = func() string {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"purser/store/internal/pg"
 )
 
 // secretKeysLock makes nodes that start at once check their keys one after the other.
@@ -35,12 +37,11 @@ func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
 // ChangeSecretKeys hands the recorded check values to decide, and stores what it
 // decides, in one transaction that no other node runs at the same time.
 func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
-	conn, err := d.handles.pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("store: no connection: %w", err)
-	}
-	defer conn.Release()
-	return pgx.BeginFunc(ctx, conn.Conn(), func(tx pgx.Tx) error {
+	return pg.Retry(ctx, func() error { return d.changeSecretKeys(ctx, now, decide) })
+}
+
+func (d Directory) changeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
+	return pgx.BeginFunc(ctx, d.handles.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(secretKeysLock)); err != nil {
 			return fmt.Errorf("store: lock secret keys: %w", err)
 		}

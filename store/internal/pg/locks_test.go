@@ -3,6 +3,7 @@ package pg_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,4 +51,19 @@ func TestLockedTablesAreTriedAgainForSomeMinutes(t *testing.T) {
 			t.Errorf("a caller that stopped, after %d attempts: %v", n, err)
 		}
 	})
+}
+
+func TestWasRolledBack(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]bool{
+		"40001": true, "40P01": true, "55P03": true, "25P03": true, pg.UniqueViolation: false, pg.QueryCanceled: false, "": false,
+	} {
+		err := fmt.Errorf("store: charge: %w", &pgconn.PgError{Code: code})
+		if got := pg.WasRolledBack(err); got != want {
+			t.Errorf("%s: %t", code, got)
+		}
+		if pg.WasRolledBack(errors.Join(pg.ErrCommitUnknown, err)) {
+			t.Errorf("%s in the reply to COMMIT says that nothing was committed", code)
+		}
+	}
 }

@@ -137,7 +137,7 @@ func ConnectOwner(ctx context.Context, address string, log *slog.Logger) (*pgx.C
 // OwnerTransaction runs work in one transaction of an application, on a connection of the
 // owner.
 func OwnerTransaction(ctx context.Context, conn *pgx.Conn, app App, work func(context.Context, *Tx) error) error {
-	return retry(ctx, func() error {
+	return Retry(ctx, func() error {
 		if _, err := app.begin(ctx, conn); err != nil {
 			return fmt.Errorf("store: begin: %w", err)
 		}

@@ -136,7 +136,7 @@ func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[
 	if err != nil {
 		return nil, err
 	}
-	err = retry(ctx, func() error {
+	err = Retry(ctx, func() error {
 		list, err = listOnce(ctx, a, "", s, read, args)
 		return err
 	})
@@ -151,7 +151,7 @@ func ListInSnapshot[T any](ctx context.Context, a App, settings string, s Statem
 	if args, err = (&Tx{Scope: a.Scope}).arguments(s, args); err != nil {
 		return nil, err
 	}
-	err = retry(ctx, func() error {
+	err = Retry(ctx, func() error {
 		list, err = listOnce(ctx, a, settings, s, read, args)
 		return err
 	})

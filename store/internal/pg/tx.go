@@ -67,10 +67,11 @@ func (tx *Tx) in() *Tx { return tx }
 // Transact runs work in one transaction of the application. When Postgres gave
 // it up in favour of another transaction, all of it runs again.
 func (a App) Transact(ctx context.Context, work func(context.Context, *Tx) error) error {
-	return retry(ctx, func() error { return a.Attempt(ctx, work) })
+	return Retry(ctx, func() error { return a.Attempt(ctx, work) })
 }
 
-func retry(ctx context.Context, try func() error) error {
+// Retry repeats a transaction that Postgres gave up, a few times.
+func Retry(ctx context.Context, try func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := try()
 		if attempt == MaxAttempts || !WasRolledBack(err) {
@@ -236,7 +237,8 @@ func WasRolledBack(err error) bool {
 		return false
 	}
 	switch SQLState(err) {
-	case "40001", "40P01", "55P03": // serialization, deadlock, lock timeout
+	case "40001", "40P01", "55P03", // serialization, deadlock, lock timeout
+		"25P03": // ended between two statements: this process got no CPU
 		return true
 	}
 	return false
