@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"purser/store/internal/ledger"
+	"purser/store/internal/limits"
 	"purser/store/internal/pg"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) openHotPool(ctx context.Context, kept, more int, borrowed *atomi
 	config.MaxConnLifetime = 0 // no limit
 	config.HealthCheckPeriod = hotHealthCheck
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		ctx, cancel := context.WithTimeout(ctx, pg.ConnectTimeout)
+		ctx, cancel := context.WithTimeout(ctx, limits.Current().Prepare)
 		defer cancel()
 		s.db.Clock.Connected()
 		return prepareAll(ctx, conn)

@@ -1,7 +1,8 @@
-// Package limits holds how long Postgres lets a session of the store take.
+// Package limits holds how long a session of the store may take.
 //
 // What it is: the values of statement_timeout, lock_timeout and
-// idle_in_transaction_session_timeout for sessions that serve requests.
+// idle_in_transaction_session_timeout for sessions that serve requests, and how long a
+// new one may take to prepare its statements.
 //
 // What always holds: a server never changes them. Test processes relax them before
 // they open a store.
