@@ -21,7 +21,7 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	app := newTenant(t, db)
-	ann := app.By(audit.Actor{UserID: ids.New(), Name: "ann@example.com", Address: "192.0.2.1", At: moment})
+	ann := app.By(audit.Actor{UserID: newMember(t, db, app.org, tenancy.Admin).UserID, Name: "ann@example.com", Address: "192.0.2.1", At: moment})
 	log := func() []audit.Entry {
 		t.Helper()
 		list, _, err := db.Org(app.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 100})
