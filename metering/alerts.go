@@ -181,8 +181,9 @@ func reached(limit, used, percent int64) bool {
 // DecideAlerts decides which alerts a decision raises, by the balance and the counter
 // after it and by the marks of the wallet. A threshold is announced once: again only
 // after the balance has recovered to it times RearmPercent, and not within QuietHours;
-// that of an allowance again in the next period. Usage that crosses several thresholds
-// of a rule raises one alert, with the last of them.
+// that of an allowance again in the next period, and not by late usage of one that ended
+// before. Usage that crosses several thresholds of a rule raises one alert, with the last
+// of them.
 func DecideAlerts(rules []AlertRule, marks AlertMarks, identity string, d *Decision, now int64) (alerts []Alert) {
 	exhausted := false
 	for i := range rules {
@@ -197,7 +198,7 @@ func DecideAlerts(rules []AlertRule, marks AlertMarks, identity string, d *Decis
 			a.Mark.Period = a.Allowance.Period.Start
 			for _, percent := range r.Percents {
 				if reached(a.Allowance.Limit, a.Used, percent) {
-					a.cross(marks, uint64(percent), func(m AlertMark) bool { return m.Period != a.Mark.Period })
+					a.cross(marks, uint64(percent), func(m AlertMark) bool { return m.Period != a.Mark.Period && m.Period < a.Allowance.Period.End })
 				}
 			}
 		case d.exhausts():

@@ -127,35 +127,58 @@ func TestAnAllowanceIsAnnouncedOnceAPeriod(t *testing.T) {
 	rules := []metering.AlertRule{rule}
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 300).Draw(t, "limit")
-		marks, announced, used, period := metering.AlertMarks{}, map[int64]bool{}, int64(0), int64(1)
+		marks, announced, used, newest := metering.AlertMarks{}, map[int64]int64{}, map[int64]int64{}, int64(1)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if rapid.IntRange(0, 5).Draw(t, "period") == 0 {
-				used, period = 0, period+1
-				clear(announced)
+				newest++
+			}
+			period := newest
+			if rapid.IntRange(0, 3).Draw(t, "late") == 0 {
+				period = rapid.Int64Range(1, newest).Draw(t, "late period")
 			}
 			if rapid.IntRange(0, 5).Draw(t, "reversal") == 0 {
-				used = max(0, used-rapid.Int64Range(1, 100).Draw(t, "returned"))
+				used[period] = max(0, used[period]-rapid.Int64Range(1, 100).Draw(t, "returned"))
 			}
 			quantity := rapid.Int64Range(1, 100).Draw(t, "quantity")
 			d := &metering.Decision{Verdict: metering.Accepted, New: true}
 			d.Event.FeatureID, d.Event.Quantity = alertFeature, quantity
-			d.Event.Allowance = metering.Allowance{Limit: limit, Used: used, Period: metering.Period{Start: period}, Overage: metering.OverageBlock}
-			used += quantity
+			d.Event.Allowance = metering.Allowance{Limit: limit, Used: used[period], Period: metering.Period{Start: 10 * period, End: 10*period + 10}, Overage: metering.OverageBlock}
+			used[period] += quantity
 			want := int64(0)
 			for _, percent := range []int64{80, 100} {
-				if used*100 >= limit*percent && !announced[percent] {
-					announced[percent], want = true, percent
+				if used[period]*100 >= limit*percent && announced[percent] < period {
+					announced[percent], want = period, percent
 				}
 			}
 			alerts := metering.DecideAlerts(rules, marks, "ann", d, 0)
-			if (want == 0) != (len(alerts) == 0) || want != 0 && (alerts[0].Threshold != uint64(want) || alerts[0].Used != used) {
-				t.Fatalf("%d of %d: %+v, want %d", used, limit, alerts, want)
+			if (want == 0) != (len(alerts) == 0) || want != 0 && (alerts[0].Threshold != uint64(want) || alerts[0].Used != used[period]) {
+				t.Fatalf("%d of %d: %+v, want %d", used[period], limit, alerts, want)
 			}
 			for _, a := range alerts {
 				marks.Apply(a)
 			}
 		}
 	})
+}
+
+// A plan with other periods starts one that may begin before the announced one did.
+func TestAnAllowanceOfOtherPeriodsIsAnnounced(t *testing.T) {
+	t.Parallel()
+	rule, err := metering.NewAlertRule(metering.AlertRule{ID: ids.New(), Key: "used", Kind: metering.AlertAllowance, FeatureID: alertFeature, Percents: []int64{80}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := metering.AlertMarks{{RuleID: rule.ID, Threshold: 80}: {Period: 100}}
+	for period, want := range map[metering.Period]int{
+		{Start: 0, End: 100}: 0, {Start: 100, End: 200}: 0, {Start: 200, End: 300}: 1, {Start: 50, End: 150}: 1,
+	} {
+		d := &metering.Decision{Verdict: metering.Accepted, New: true}
+		d.Event.FeatureID, d.Event.Quantity = alertFeature, 9
+		d.Event.Allowance = metering.Allowance{Limit: 10, Period: period, Overage: metering.OverageBlock}
+		if alerts := metering.DecideAlerts([]metering.AlertRule{rule}, marks, "ann", d, 0); len(alerts) != want {
+			t.Errorf("%v raises %d alerts, want %d", period, len(alerts), want)
+		}
+	}
 }
 
 func TestAnExhaustedBalanceIsAnnouncedOnceUntilCreditsComeIn(t *testing.T) {
