@@ -68,8 +68,11 @@ var (
 		WHERE d.app_id = $1 AND d.endpoint_id = $2 AND d.status = 'pending' AND d.due_at <= $3
 		ORDER BY d.due_at, d.seq LIMIT $4`)
 
+	// Like listDueDeliveries, it leaves out what could not be sent.
 	nextDelivery = pg.Declare("select next delivery", `
-		SELECT min(d.due_at) FROM deliveries d WHERE d.app_id = $1 AND d.endpoint_id = $2 AND d.status = 'pending'`)
+		SELECT d.due_at FROM deliveries d JOIN notifications n ON n.app_id = $1 AND n.id = d.notification_id
+		WHERE d.app_id = $1 AND d.endpoint_id = $2 AND d.status = 'pending'
+		ORDER BY d.due_at, d.seq LIMIT 1`)
 
 	listDueEndpoints = pg.Declare("list endpoints with due deliveries", `
 		SELECT e.id FROM webhook_endpoints e
@@ -103,8 +106,11 @@ func (a App) DueDeliveries(ctx context.Context, endpoint ids.ID, now int64, most
 
 // NextDelivery is when an endpoint's next delivery is due; zero for none.
 func (a App) NextDelivery(ctx context.Context, endpoint ids.ID) (int64, error) {
-	next, err := pg.FindOne(ctx, a.app, nextDelivery, pgx.RowTo[*int64], pgx.ErrNoRows, endpoint)
-	return pg.OrZero(next), err
+	next, err := pg.ListAll(ctx, a.app, nextDelivery, pgx.RowTo[int64], endpoint)
+	if err != nil || len(next) == 0 {
+		return 0, err
+	}
+	return next[0], nil
 }
 
 // Finish stores an attempt and what follows from it, for the delivery and its endpoint.

@@ -159,6 +159,10 @@ func (a App) Redeliver(ctx context.Context, notification, endpoint ids.ID, now i
 }
 
 func redeliver(ctx context.Context, tx *pg.Tx, notification, endpoint ids.ID, now int64) (int, error) {
+	// The retention deletes notifications under the same lock.
+	if _, err := lock(ctx, tx); err != nil {
+		return 0, err
+	}
 	n, err := pg.Find(ctx, tx, selectNotification, readNotification, fault.New(fault.NotificationNotFound), notification)
 	if err != nil {
 		return 0, err

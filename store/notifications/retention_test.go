@@ -58,3 +58,66 @@ func TestOldNotificationsAreDeletedFromTheStart(t *testing.T) {
 		t.Errorf("the feed goes on with %+v, %v", page, err)
 	}
 }
+
+// announced is a numbered notification of an application with an endpoint.
+func announced(t *testing.T, inner pg.App) (endpoint, notification ids.ID) {
+	t.Helper()
+	app := notifications.Open(inner)
+	e := newEndpoint()
+	noError(t, app.CreateEndpoint(t.Context(), e))
+	n := notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{}, moment)
+	noError(t, inner.Transact(t.Context(), func(ctx context.Context, tx *pg.Tx) error { return tx.Notify(ctx, n) }))
+	_, err := app.Number(t.Context(), moment)
+	noError(t, err)
+	return e.ID, n.ID
+}
+
+// A delivery that is requested while its notification is deleted would stay without one.
+func TestARedeliveryWaitsForTheRetention(t *testing.T) {
+	t.Parallel()
+	node := newNodes(t, 1)[0]
+	inner := node.App(newScope(t))
+	endpoint, notification := announced(t, inner)
+	result := make(chan error, 1)
+	noError(t, inner.Attempt(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
+		if n, err := notifications.PruneIn(ctx, tx, moment+1); n != 1 || err != nil {
+			t.Errorf("deleted %d, %v", n, err)
+		}
+		var holder int
+		if err := tx.Conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&holder); err != nil {
+			return err
+		}
+		go func() {
+			_, err := notifications.Open(inner).Redeliver(t.Context(), notification, endpoint, moment)
+			result <- err
+		}()
+		for waits := false; !waits; {
+			if err := node.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`, holder).Scan(&waits); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err := <-result; !fault.Is(err, fault.NotificationNotFound) {
+		t.Errorf("a deleted notification is sent again: %v", err)
+	}
+}
+
+// The job of an endpoint runs again when its next delivery is due: one that can't be sent
+// would be due for ever.
+func TestADeliveryWithoutNotificationIsNotDue(t *testing.T) {
+	t.Parallel()
+	inner := newNodes(t, 1)[0].App(newScope(t))
+	endpoint, notification := announced(t, inner)
+	app := notifications.Open(inner)
+	if next, err := app.NextDelivery(t.Context(), endpoint); next != moment || err != nil {
+		t.Errorf("the next delivery is at %d, %v", next, err)
+	}
+	noError(t, inner.Transact(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
+		_, err := tx.Conn.Exec(ctx, `DELETE FROM notifications WHERE app_id = $1 AND id = $2`, tx.Scope.AppID, notification)
+		return err
+	}))
+	if next, err := app.NextDelivery(t.Context(), endpoint); next != 0 || err != nil {
+		t.Errorf("the next delivery is at %d, %v", next, err)
+	}
+}

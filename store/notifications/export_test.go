@@ -1,0 +1,4 @@
+package notifications
+
+// PruneIn is Prune within a transaction that the test ends.
+var PruneIn = prune
