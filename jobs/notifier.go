@@ -2,16 +2,17 @@ package jobs
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"purser/ids"
 	"purser/tenancy"
 )
 
-// maxConcurrentApps is how many queues a node drains at once.
+// maxConcurrentApps is how many queues of one lane a node drains at once. A lane has its
+// own: slow jobs of one do not hold up another. Only jobs that add up usage hold a
+// database connection throughout, one for each application: half of the default pool.
 const maxConcurrentApps = 8
 
 // target is one lane of an application's queue.
@@ -25,10 +26,9 @@ type target struct {
 func (q *Queue) runNotified(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	var group errgroup.Group
-	group.SetLimit(maxConcurrentApps)
+	var drains sync.WaitGroup // takeReady bounds them
 	defer func() {
-		_ = group.Wait() // errors are logged by each
+		drains.Wait()
 		for _, lane := range q.detached {
 			lane.running.Wait()
 		}
@@ -41,10 +41,9 @@ func (q *Queue) runNotified(ctx context.Context) error {
 		case <-q.notifier.signal:
 		}
 		for _, t := range q.notifier.takeReady() {
-			group.Go(func() error {
+			drains.Go(func() {
 				defer q.notifier.done(t)
 				q.tryDrain(running, ctx.Done(), t)
-				return nil
 			})
 		}
 	}
@@ -76,44 +75,51 @@ func (q *Queue) tryDrain(ctx context.Context, stop <-chan struct{}, t target) {
 type notifier struct {
 	mu      sync.Mutex
 	waiting map[target]bool
+	order   []target // of waiting, the longest waiting first
 	running map[target]bool
+	busy    map[Lane]int // how many of each run
 	signal  chan struct{}
 }
 
 func newNotifier() *notifier {
-	return &notifier{waiting: map[target]bool{}, running: map[target]bool{}, signal: make(chan struct{}, 1)}
+	return &notifier{waiting: map[target]bool{}, running: map[target]bool{}, busy: map[Lane]int{}, signal: make(chan struct{}, 1)}
 }
 
 func (n *notifier) notify(t target) {
 	n.mu.Lock()
-	n.waiting[t] = true
+	if !n.waiting[t] {
+		n.waiting[t], n.order = true, append(n.order, t)
+	}
 	n.mu.Unlock()
 	n.sendSignal()
 }
 
-// takeReady removes and returns the queues that can be drained now. The caller must
-// call done for each.
+// takeReady removes and returns the queues that can be drained now, at most
+// maxConcurrentApps of a lane. The caller must call done for each.
 func (n *notifier) takeReady() []target {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var ready []target
-	for t := range n.waiting {
-		if n.running[t] {
-			continue
+	n.order = slices.DeleteFunc(n.order, func(t target) bool {
+		if n.running[t] || n.busy[t.lane] == maxConcurrentApps {
+			return false
 		}
 		delete(n.waiting, t)
 		n.running[t] = true
+		n.busy[t.lane]++
 		ready = append(ready, t)
-	}
+		return true
+	})
 	return ready
 }
 
 func (n *notifier) done(t target) {
 	n.mu.Lock()
 	delete(n.running, t)
-	again := n.waiting[t]
+	n.busy[t.lane]--
+	waiting := len(n.order) > 0
 	n.mu.Unlock()
-	if again {
+	if waiting {
 		n.sendSignal()
 	}
 }
