@@ -26,6 +26,9 @@ const (
 	DefaultTimeout = 15 * time.Second
 	// maxAnswer is how much of an answer is kept. The rest is not read.
 	maxAnswer = 2 << 10
+	// maxError is how many characters of an error are kept: one about a certificate has the
+	// names in it.
+	maxError = 300
 	// maxAnswerHeader bounds the headers of an answer.
 	maxAnswerHeader = 64 << 10
 	// maxIdle and maxIdlePerHost bound the connections that are kept for the next delivery.
@@ -75,7 +78,6 @@ func newClient(o clientOptions) *client {
 				DisableCompression:     true, // a small answer could become a large one
 				MaxIdleConns:           maxIdle,
 				MaxIdleConnsPerHost:    maxIdlePerHost,
-				MaxConnsPerHost:        notify.MaxConcurrent * 4,
 				IdleConnTimeout:        30 * time.Second,
 				MaxResponseHeaderBytes: maxAnswerHeader,
 			},
@@ -107,7 +109,7 @@ func (c *client) send(ctx context.Context, w outgoing) (r response) {
 	defer cancel()
 	r.StartedAt = c.now()
 	begun := time.Now()
-	defer func() { r.Took = time.Since(begun) }()
+	defer func() { r.Took, r.Error = time.Since(begun), clean(r.Error, maxError) }()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(w.Message))
 	if err != nil {
 		r.Error = "The URL can't be used."
@@ -127,11 +129,23 @@ func (c *client) send(ctx context.Context, w outgoing) (r response) {
 	r.Status = answer.StatusCode
 	r.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), r.StartedAt)
 	beginning, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	r.Answer = strings.ToValidUTF8(strings.ReplaceAll(string(beginning), "\x00", ""), "�")
+	r.Answer = clean(string(beginning), maxAnswer)
 	if err != nil && len(beginning) < maxAnswer && !r.Accepted() {
 		r.Error = c.explain(err)
 	}
 	return r
+}
+
+// clean is the beginning of a receiver's text as Postgres can store it.
+func clean(text string, most int) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "�")
+	count := 0
+	for i := range text {
+		if count++; count > most {
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // Header is a header of a webhook.

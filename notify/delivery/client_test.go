@@ -2,17 +2,26 @@ package delivery
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -120,7 +129,7 @@ func TestPrivateReceiversAreNotReached(t *testing.T) {
 		t.Errorf("%d connections were made to %d hosts, %d refused by their address", n, len(hosts), refusals)
 	}
 	// The same connection is made when the operator opens the network.
-	opened := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Resolver: resolvers[0], Opened: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	opened := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Resolver: resolvers[0], Opened: ownNetwork})
 	if got := opened.send(t.Context(), outgoing{URL: "http://example.com:" + port + "/", ID: "ntf_1", Message: []byte("{}")}); got.Status != 200 {
 		t.Errorf("an opened network answers %d %s", got.Status, got.Error)
 	}
@@ -138,4 +147,73 @@ func TestRetryAfterIsRead(t *testing.T) {
 			t.Errorf("%q is %v, want %v", text, got, want)
 		}
 	}
+}
+
+var ownNetwork = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+// The names in a certificate are the receiver's text, up to hundreds of kilobytes, also
+// with a NUL, which Postgres refuses.
+func TestAnErrorIsShortAndCanBeStored(t *testing.T) {
+	t.Parallel()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"a\x00b." + strings.Repeat("x", 100_000)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	receiver.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}
+	receiver.Config.ErrorLog = log.New(io.Discard, "", 0)
+	receiver.StartTLS()
+	t.Cleanup(receiver.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(certificate)
+	c := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Roots: roots, Resolver: resolverTo("127.0.0.1"), Opened: ownNetwork})
+	_, port, _ := net.SplitHostPort(receiver.Listener.Addr().String())
+	got := c.send(t.Context(), outgoing{URL: "https://example.com:" + port, ID: "ntf_1", Message: []byte("{}")})
+	if !strings.HasPrefix(got.Error, "The TLS certificate isn't valid: x509: certificate is valid for ab.x") || utf8.RuneCountInString(got.Error) != maxError {
+		t.Errorf("%d characters: %.200q", len(got.Error), got.Error)
+	}
+	for text, want := range map[string]string{"": "", "äöü": "äöü", "äöü€": "äöü", "a\x00b": "ab", "\xffab": "�ab", "ab\xff\xffc": "ab�"} {
+		if got := clean(text, 3); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Waiting for a connection counts as the receiver's time, so slow receivers of one
+// application may not use up the connections of a host that others share.
+func TestDeliveriesToOneHostDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	const number = 5 * notify.MaxConcurrent
+	var arrived atomic.Int64
+	all := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if arrived.Add(1) == number {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	c := newClient(clientOptions{Timeout: time.Minute, Now: time.Now, Opened: ownNetwork})
+	t.Cleanup(c.http.CloseIdleConnections)
+	var group sync.WaitGroup
+	for range number {
+		group.Go(func() {
+			if got := c.send(t.Context(), outgoing{URL: receiver.URL, ID: "ntf_1", Message: []byte("{}")}); got.Status != 200 {
+				t.Errorf("got %d %s", got.Status, got.Error)
+			}
+		})
+	}
+	group.Wait()
 }
