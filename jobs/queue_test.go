@@ -267,7 +267,7 @@ func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
 	scope, second := newApp(t, db), newApp(t, db)
 	started, goOn := make(chan string, 10), make(chan struct{})
 	q := jobs.New(jobs.Options{Store: db, Lease: limit})
-	q.Detach("webhooks", 2)
+	q.Detach("webhooks", 2, 2)
 	prepared := make(chan tenancy.Scope, 100)
 	q.Before("webhooks", func(_ context.Context, scope tenancy.Scope) error {
 		prepared <- scope
@@ -314,6 +314,35 @@ func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
 			t.Errorf("left in the queue: %+v", left)
 		}
 	}
+}
+
+func TestAnApplicationHasItsShareOfDetachedJobs(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	scope, second := newApp(t, db), newApp(t, db)
+	started, goOn := make(chan string, 10), make(chan struct{})
+	q := jobs.New(jobs.Options{Store: db, Lease: limit})
+	q.Detach("webhooks", 3, 2)
+	q.Register(kind, jobs.Handler{Lane: "webhooks", Timeout: limit, Run: func(_ context.Context, job jobs.Job) (int64, error) {
+		started <- job.Object
+		<-goOn
+		return 0, nil
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- q.RunNotified(ctx) }()
+	enqueue(t, db, scope, "1", "2", "3")
+	q.Wake(scope, "webhooks")
+	first := []string{receive(t, started, "one starts"), receive(t, started, "another starts")}
+	enqueue(t, db, second, "other")
+	q.Wake(second, "webhooks")
+	if got := receive(t, started, "the other application's starts"); got != "other" {
+		t.Errorf("%v started, and then %s", first, got)
+	}
+	close(goOn)
+	receive(t, started, "the rest starts")
+	stop()
+	receive(t, ended, "the node stops")
 }
 
 func TestAStoppedNodeReleasesJobsThatItDidNotStart(t *testing.T) {

@@ -30,8 +30,10 @@ const (
 	maxRun = 30 * time.Second
 	// roundSize is how many due deliveries are read at once.
 	roundSize = 50
-	// maxRunning is how many endpoints a node sends to at once.
-	maxRunning = 64
+	// maxRunning is how many endpoints a node sends to at once, and maxRunningPerApp how
+	// many of one application.
+	maxRunning       = 64
+	maxRunningPerApp = 16
 )
 
 // Options are the dependencies of a dispatcher.
@@ -83,7 +85,7 @@ func New(o Options) *Dispatcher {
 		o.Observe = func(Attempted) {}
 	}
 	d := &Dispatcher{options: o, hub: newHub(), client: newClient(clientOptions{Opened: o.Opened, Timeout: o.Timeout, Roots: o.Roots, Now: o.Now})}
-	o.Jobs.Detach(Lane, maxRunning)
+	o.Jobs.Detach(Lane, maxRunning, maxRunningPerApp)
 	o.Jobs.Before(Lane, d.prepare)
 	o.Jobs.Register(queue.JobDelivery, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
 	o.Jobs.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: d.prepareAll})
@@ -104,7 +106,7 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 	if err != nil {
 		return 0, err
 	}
-	for begun := time.Now(); time.Since(begun) < maxRun; {
+	for end := d.options.Now().Add(maxRun); d.options.Now().Before(end); {
 		endpoint, err := app.Endpoint(ctx, id)
 		if fault.Is(err, fault.WebhookEndpointNotFound) || err == nil && endpoint.Status != notify.Enabled {
 			return 0, nil // enabling it requests the job again
@@ -119,7 +121,7 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 		if len(due) == 0 {
 			return app.NextDelivery(ctx, id)
 		}
-		if err := d.round(ctx, job, application.Live, endpoint, due); err != nil {
+		if err := d.round(ctx, job, application.Live, endpoint, due, end); err != nil {
 			return 0, err
 		}
 	}
@@ -128,9 +130,10 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 
 func (d *Dispatcher) now(job jobs.Job) int64 { return d.options.Now().UnixMilli() + job.ClockOffset }
 
-// round sends deliveries. When one fails at an endpoint that worked, no other starts:
-// the next round sends one at a time.
-func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoint notify.Endpoint, due []notifications.Delivery) error {
+// round sends deliveries. None starts after end: what the job's deadline cuts off is sent
+// twice. When one fails at an endpoint that worked, no other starts: the next round sends
+// one at a time.
+func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoint notify.Endpoint, due []notifications.Delivery, end time.Time) error {
 	secrets, err := d.secrets(job.Scope, endpoint)
 	if err != nil {
 		return err
@@ -140,7 +143,7 @@ func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoin
 	group.SetLimit(notify.Concurrent(endpoint.FailingSince))
 	for _, delivery := range due {
 		group.Go(func() error {
-			if changed.Load() || ctx.Err() != nil {
+			if changed.Load() || ctx.Err() != nil || !d.options.Now().Before(end) {
 				return ctx.Err()
 			}
 			after, err := d.attempt(ctx, job, live, endpoint, secrets, delivery)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,7 @@ type rig struct {
 	queue      *jobs.Queue
 	dispatcher *delivery.Dispatcher
 	scope      tenancy.Scope
+	runs       atomic.Int64 // of jobs
 
 	mu  sync.Mutex
 	now time.Time
@@ -70,7 +72,7 @@ func newRig(t *testing.T, change func(*delivery.Options)) *rig {
 func newRigOn(t *testing.T, db *store.Store, change func(*delivery.Options)) *rig {
 	t.Helper()
 	r := &rig{T: t, db: db, now: time.Now()}
-	r.queue = jobs.New(jobs.Options{Store: r.db, Now: r.time})
+	r.queue = jobs.New(jobs.Options{Store: r.db, Now: r.time, Observe: func(jobs.Run) { r.runs.Add(1) }})
 	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
 	noError(t, err)
 	options := delivery.Options{Store: r.db, Vault: secrets, Jobs: r.queue, Now: r.time, Opened: loopback}
@@ -499,6 +501,25 @@ func TestReceiversAreNotOverrun(t *testing.T) {
 	defer mu.Unlock()
 	if most != notify.MaxConcurrent {
 		t.Errorf("%d were sent at once", most)
+	}
+}
+
+// A delivery that starts late would be cut off by the job's deadline, and sent again.
+func TestALongRunStartsNoMoreDeliveries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	hooks := newReceiver(t, func(int, http.ResponseWriter, *http.Request) { r.advance(31 * time.Second) })
+	r.endpoint(hooks.URL)
+	const number = 5 * notify.MaxConcurrent
+	for range number {
+		r.deposit()
+	}
+	r.drain()
+	if got := len(hooks.all()); got != number {
+		t.Errorf("%d of %d deliveries came", got, number)
+	}
+	if runs := r.runs.Load(); runs < number/notify.MaxConcurrent {
+		t.Errorf("%d runs sent %d deliveries of 31 seconds", runs, number)
 	}
 }
 
