@@ -81,4 +81,44 @@ var notificationMutants = []mutant{
 		changes: []change{once("store/internal/ledger/journal.go", "if err := tx.announce(ctx, p, e, before, after); err != nil {", "if err := tx.announce(ctx, Posting{}, e, before, after); err != nil {")},
 		pkg:     "./store", tests: "TestEntriesAreAnnouncedOnce",
 	},
+	{
+		name:    "a run of an endpoint's job starts deliveries until its deadline",
+		changes: []change{once("notify/delivery/deliver.go", "ctx.Err() != nil || !d.options.Now().Before(end) {", "ctx.Err() != nil {")},
+		pkg:     "./notify/delivery", tests: "TestALongRunStartsNoMoreDeliveries",
+	},
+	{
+		name:    "the error of an attempt is as the receiver wrote it",
+		changes: []change{once("notify/delivery/client.go", "time.Since(begun), clean(r.Error, maxError) }()", "time.Since(begun), r.Error }()")},
+		pkg:     "./notify/delivery", tests: "TestAnErrorIsShortAndCanBeStored",
+	},
+	{
+		name:    "applications share the connections to a host",
+		changes: []change{once("notify/delivery/client.go", "				MaxIdleConns:           maxIdle,\n", "				MaxIdleConns:           maxIdle,\n				MaxConnsPerHost:        notify.MaxConcurrent * 4,\n")},
+		pkg:     "./notify/delivery", tests: "TestDeliveriesToOneHostDoNotWaitForEachOther",
+	},
+	{
+		name:    "late usage of an earlier period announces an allowance again",
+		changes: []change{once("metering/alerts.go", "m.Period != a.Mark.Period && m.Period < a.Allowance.Period.End })", "m.Period != a.Mark.Period })")},
+		pkg:     "./metering", tests: "TestAnAllowanceIsAnnouncedOnceAPeriod",
+	},
+	{
+		name:    "a redelivery doesn't wait for the retention",
+		changes: []change{once("store/notifications/requests.go", "	// The retention deletes notifications under the same lock.\n	if _, err := lock(ctx, tx); err != nil {\n		return 0, err\n	}\n", "")},
+		pkg:     "./store/notifications", tests: "TestARedeliveryWaitsForTheRetention",
+	},
+	{
+		name:    "a delivery without a notification is due for ever",
+		changes: []change{once("store/notifications/deliveries.go", "SELECT d.due_at FROM deliveries d JOIN notifications n ON n.app_id = $1 AND n.id = d.notification_id\n", "SELECT d.due_at FROM deliveries d\n")},
+		pkg:     "./store/notifications", tests: "TestADeliveryWithoutNotificationIsNotDue",
+	},
+	{
+		name:    "lanes share their workers",
+		changes: []change{once("jobs/notifier.go", "n.running[t] || n.busy[t.lane] == maxConcurrentApps {", "n.running[t] || len(n.running) == maxConcurrentApps {")},
+		pkg:     "./jobs", tests: "TestOneApplicationNeverTakesMoreThanItsTurn",
+	},
+	{
+		name:    "one application takes all slots of webhooks",
+		changes: []change{once("jobs/detached.go", "case l.taken[t.scope.AppID] >= l.perApp:", "case l.taken[t.scope.AppID] >= l.most:")},
+		pkg:     "./jobs", tests: "TestAnApplicationHasItsShareOfDetachedJobs",
+	},
 }
