@@ -193,8 +193,7 @@ func malformed(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return invalid("The body ends before its JSON value does.")
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return invalid("The body is not valid JSON after byte %d.", syntax.ByteOffset)
 	}
 	return invalid("The body is not valid JSON.")

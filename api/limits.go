@@ -58,8 +58,7 @@ func (l *keyLimits) take(key keyName, c claim, header http.Header) error {
 // LimitSandbox removes a token from the bucket of the application's sandbox key, which
 // has the rate of one API key. It returns how long to wait, or 0 if there was a token.
 func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
-	var w *httpd.WaitError
-	if errors.As(s.limits.take(keyName{app: app}, claim{tokens: 1}, header), &w) {
+	if w, ok := errors.AsType[*httpd.WaitError](s.limits.take(keyName{app: app}, claim{tokens: 1}, header)); ok {
 		return w.Wait
 	}
 	return 0

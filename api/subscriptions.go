@@ -1,8 +1,6 @@
 package api
 
 import (
-	"errors"
-
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
@@ -66,8 +64,7 @@ func showSubscription(s billing.Subscription) subscriptionReply {
 // documents.
 func (s *Server) getSubscription(c *call) (reply, error) {
 	subscription, err := s.cashier.Subscription(c.ctx, c.scope, c.path["identity"])
-	var none *fault.Fault
-	if errors.As(err, &none) && none.Code == fault.SubscriptionNotFound {
+	if fault.Is(err, fault.SubscriptionNotFound) {
 		return ok(nil), nil
 	}
 	return okOr(showSubscription(subscription), err)

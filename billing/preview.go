@@ -113,8 +113,7 @@ func PreviewChange(s PreviewInput, now int64) Preview {
 	if refusal == nil && order.Kind == StartFree {
 		refusal = CheckRoom(s.Balances, granted)
 	}
-	var f *fault.Fault
-	if errors.As(refusal, &f) {
+	if f, ok := errors.AsType[*fault.Fault](refusal); ok {
 		p.RefusedBy = f.Code
 	}
 	return p

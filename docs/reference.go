@@ -26,16 +26,6 @@ type Webhook struct {
 	Example     string // JSON
 }
 
-// FindWebhook is the type of notification with the name; zero for none.
-func (r *Reference) FindWebhook(name string) Webhook {
-	for _, w := range r.Webhooks {
-		if w.Type == name {
-			return w
-		}
-	}
-	return Webhook{}
-}
-
 // Group is the operations of one tag.
 type Group struct {
 	Slug        string

@@ -68,6 +68,6 @@ func Newf(code Code, format string, args ...any) *Fault {
 
 // Is reports whether err is, or wraps, a fault of the code.
 func Is(err error, code Code) bool {
-	var f *Fault
-	return errors.As(err, &f) && f.Code == code
+	f, ok := errors.AsType[*Fault](err)
+	return ok && f.Code == code
 }

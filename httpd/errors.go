@@ -33,8 +33,7 @@ func (e *ItemError) Error() string { return e.Cause.Error() }
 func (e *ItemError) Unwrap() error { return e.Cause }
 
 func itemOf(err error) *int {
-	var item *ItemError
-	if errors.As(err, &item) {
+	if item, ok := errors.AsType[*ItemError](err); ok {
 		return &item.Index
 	}
 	return nil
@@ -43,8 +42,7 @@ func itemOf(err error) *int {
 // handleError renders all errors.
 func (s *Server) handleError(err error, ec echo.Context) {
 	if ec.Response().Committed {
-		var cut *cutError
-		if errors.As(err, &cut) {
+		if cut, ok := errors.AsType[*cutError](err); ok {
 			s.options.Log.Warn("response cut off", "request", requestID(ec), "cause", cut.cause)
 			ec.Response().Status = http.StatusInternalServerError // for the log
 		}
@@ -184,8 +182,7 @@ func (w *WaitError) Unwrap() error { return w.Fault }
 
 // retryAfter is the Retry-After of a refusal in whole seconds, at least one.
 func retryAfter(err error) int {
-	var w *WaitError
-	if errors.As(err, &w) {
+	if w, ok := errors.AsType[*WaitError](err); ok {
 		return max(1, int(math.Ceil(w.Wait.Seconds())))
 	}
 	return 1

@@ -45,8 +45,7 @@ func (s *Server) instrument(next echo.HandlerFunc) echo.HandlerFunc {
 		if r.Done != nil {
 			r.Done()
 		}
-		var cut *cutError
-		if errors.As(err, &cut) {
+		if _, ok := errors.AsType[*cutError](err); ok {
 			panic(http.ErrAbortHandler) // closes the connection
 		}
 		return nil

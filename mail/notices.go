@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"purser/ids"
@@ -35,13 +37,7 @@ var topics = map[notify.Type]tenancy.MailTopic{
 	notify.WebhookPaused: tenancy.MailWebhooks, notify.KeyExpiring: tenancy.MailKeys,
 }
 
-func topicTypes() []notify.Type {
-	types := make([]notify.Type, 0, len(topics))
-	for t := range topics {
-		types = append(types, t)
-	}
-	return types
-}
+func topicTypes() []notify.Type { return slices.Collect(maps.Keys(topics)) }
 
 // MailNotifications queues mails about notifications to the members who want them, each
 // once. An application that fails does not keep the others waiting.

@@ -111,8 +111,7 @@ func (o *Outbox) dial(ctx context.Context) (*connection, error) {
 
 // serverFailure keeps the status of an answer and drops its text.
 func serverFailure(err error) *failure {
-	var answer *textproto.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return &failure{code: answer.Code, server: true}
 	}
 	return &failure{cause: err, server: true}
@@ -135,8 +134,8 @@ func (c *connection) send(m message) error {
 	if err == nil || mail.IsDelivered() { // a failed RSET does not take a mail back
 		return nil
 	}
-	var sent *gomail.SendError
-	if !errors.As(err, &sent) {
+	sent, ok := errors.AsType[*gomail.SendError](err)
+	if !ok {
 		return serverFailure(err)
 	}
 	f := &failure{code: sent.ErrorCode(), enhanced: sent.EnhancedStatusCode()}

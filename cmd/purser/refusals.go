@@ -27,9 +27,8 @@ func listenError(setting, addr string, err error) error {
 
 // folderError explains why the data folder cannot be used and how to fix it.
 func folderError(folder string, err error) error {
-	var path *fs.PathError
 	cause := err
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		cause = path.Err
 	}
 	switch {

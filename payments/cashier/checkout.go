@@ -308,8 +308,7 @@ func (c *Cashier) customer(ctx context.Context, with account, identity string) (
 	key := "psr:" + with.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
 	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaIdentity: hash}
 	made, err := with.provider.CreateCustomer(ctx, key, metadata)
-	var problem *stripe.Problem
-	if errors.As(err, &problem) && problem.Saved {
+	if problem, ok := errors.AsType[*stripe.Problem](err); ok && problem.Saved {
 		// The provider repeats the saved answer to this key for a day.
 		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
 	}

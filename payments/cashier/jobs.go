@@ -83,8 +83,8 @@ func isPeriodic(kind queue.JobKind) bool {
 
 // isRefusal reports whether the provider refused a call for good.
 func isRefusal(err error) bool {
-	var problem *stripe.Problem
-	if !errors.As(err, &problem) {
+	problem, ok := errors.AsType[*stripe.Problem](err)
+	if !ok {
 		return false
 	}
 	switch problem.Kind {

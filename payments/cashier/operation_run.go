@@ -104,8 +104,8 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 		if failure == nil {
 			return nil
 		}
-		var problem *stripe.Problem
-		if !errors.As(failure, &problem) || problem.Kind != stripe.Unavailable || !problem.Saved {
+		problem, ok := errors.AsType[*stripe.Problem](failure)
+		if !ok || problem.Kind != stripe.Unavailable || !problem.Saved {
 			return failure
 		}
 	}

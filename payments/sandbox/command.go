@@ -152,8 +152,8 @@ func (s *Server) WebhookState(ctx context.Context, app ids.ID) (state WebhookSta
 
 // publicRefusal converts a refusal of the engine into a fault.
 func publicRefusal(err error) error {
-	var refused *engine.Refusal
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*engine.Refusal](err)
+	if !ok {
 		return err
 	}
 	if refused.Status == http.StatusNotFound {

@@ -81,8 +81,7 @@ type refusal struct {
 
 // controlFault is the error that the caller sees.
 func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
-	var f *fault.Fault
-	if errors.As(publicRefusal(err), &f) {
+	if f, ok := errors.AsType[*fault.Fault](publicRefusal(err)); ok {
 		return f
 	}
 	s.options.Log.Error("sandbox control request failed", "path", r.URL.Path, "cause", err)

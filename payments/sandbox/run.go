@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,10 +90,7 @@ func (d *dirtyApps) add(app ids.ID) {
 func (d *dirtyApps) drain() []ids.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	apps := make([]ids.ID, 0, len(d.waiting))
-	for app := range d.waiting {
-		apps = append(apps, app)
-	}
+	apps := slices.Collect(maps.Keys(d.waiting))
 	clear(d.waiting)
 	return apps
 }

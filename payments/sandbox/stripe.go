@@ -171,9 +171,8 @@ func (s *Server) execute(ctx context.Context, r *request, op operation) (got rep
 				return err
 			}
 		}
-		var refusal *engine.Refusal
 		got, err = s.runOperation(r, account, env, op)
-		if errors.As(err, &refusal) && refusal.Kept {
+		if refusal, ok := errors.AsType[*engine.Refusal](err); ok && refusal.Kept {
 			got, err = s.errorReply(r, refusal), nil
 		}
 		if err == nil && r.key != "" {

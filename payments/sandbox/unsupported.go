@@ -11,8 +11,8 @@ import (
 // unsupported distinguishes a Stripe parameter that the sandbox does not support from
 // one that Stripe does not have either.
 func unsupported(path string, err error) error {
-	var problem *form.Problem
-	if !errors.As(err, &problem) || problem.Code != "parameter_unknown" {
+	problem, ok := errors.AsType[*form.Problem](err)
+	if !ok || problem.Code != "parameter_unknown" {
 		return err
 	}
 	for resource, names := range stripeParameters {

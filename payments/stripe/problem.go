@@ -41,8 +41,8 @@ func (p *Problem) Unwrap() error { return p.cause }
 
 // Is reports whether err is a problem of the kind.
 func Is(err error, kind Kind) bool {
-	var p *Problem
-	return errors.As(err, &p) && p.Kind == kind
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.Kind == kind
 }
 
 // problem converts an error of the SDK.
@@ -50,8 +50,8 @@ func problem(err error) error {
 	if err == nil {
 		return nil
 	}
-	var apiErr *sdk.Error
-	if !errors.As(err, &apiErr) {
+	apiErr, ok := errors.AsType[*sdk.Error](err)
+	if !ok {
 		return &Problem{Kind: Unavailable, Message: "The payment provider did not answer.", cause: err}
 	}
 	return &Problem{

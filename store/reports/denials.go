@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -55,12 +56,7 @@ type DenialQuery struct {
 	pg.Page
 }
 
-func (q DenialQuery) to() int64 {
-	if q.To == 0 {
-		return lastMoment
-	}
-	return q.To
-}
+func (q DenialQuery) to() int64 { return cmp.Or(q.To, lastMoment) }
 
 const (
 	storedDenialColumns = `

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -154,14 +155,6 @@ func (a App) FindDeposits(ctx context.Context, q DepositQuery) (list []DepositFo
 	return list, more, err
 }
 
-// to is the end of the query's time.
-func (q DepositQuery) to() int64 {
-	if q.To == 0 {
-		return lastMoment
-	}
-	return q.To
-}
-
 func (tx appTx) customerDeposits(ctx context.Context, q DepositQuery) ([]DepositFound, error) {
 	wallets, err := tx.customer(ctx, q.Identity)
 	if err != nil || len(wallets) == 0 {
@@ -175,7 +168,7 @@ func (tx appTx) customerDeposits(ctx context.Context, q DepositQuery) ([]Deposit
 	if q.Oldest {
 		statement = listOldestCustomerDeposits
 	}
-	return pg.Collect(ctx, tx, statement, readDepositFound, wallets[0], q.Before, q.From, q.to(), q.OneMore(), kinds, creditID)
+	return pg.Collect(ctx, tx, statement, readDepositFound, wallets[0], q.Before, q.From, cmp.Or(q.To, lastMoment), q.OneMore(), kinds, creditID)
 }
 
 // depositFilter is which kinds are asked for, and which credit if it is one.

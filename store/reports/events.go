@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -38,12 +39,7 @@ type EventQuery struct {
 	pg.Page
 }
 
-func (q EventQuery) to() int64 {
-	if q.To == 0 {
-		return lastMoment
-	}
-	return q.To
-}
+func (q EventQuery) to() int64 { return cmp.Or(q.To, lastMoment) }
 
 const eventFoundColumns = `
 	e.tx_id, e.event_id, e.wallet_id, w.identity, e.key_id, coalesce(k.name, ''), e.seq, e.quantity, e.created_at, e.occurred_at,

@@ -2,6 +2,8 @@ package reports
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -284,13 +286,10 @@ func (f *Counters) drain(app ids.ID) *appStats {
 }
 
 // pendingApps lists the applications with stats to flush.
-func (f *Counters) pendingApps() (list []ids.ID) {
+func (f *Counters) pendingApps() []ids.ID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for app := range f.apps {
-		list = append(list, app)
-	}
-	return list
+	return slices.Collect(maps.Keys(f.apps))
 }
 
 // restore adds stats that could not be written to the current ones.

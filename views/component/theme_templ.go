@@ -8,7 +8,10 @@ package component
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 type themeKey struct{}
 
@@ -42,10 +45,7 @@ func Theme(ctx context.Context) string {
 // ColorScheme tells the browser how to draw what the stylesheet does not: scroll bars and
 // the empty page before it.
 func ColorScheme(ctx context.Context) string {
-	if theme := Theme(ctx); theme != "" {
-		return theme
-	}
-	return "light dark"
+	return cmp.Or(Theme(ctx), "light dark")
 }
 
 // ThemeSwitch is a form, so that it works without a script. The server returns to the page

@@ -102,8 +102,7 @@ func respondWebhook(c echo.Context, log *slog.Logger, err error) error {
 }
 
 func bodyErrorStatus(err error) int {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return http.StatusRequestEntityTooLarge
 	}
 	return http.StatusBadRequest

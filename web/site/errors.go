@@ -42,8 +42,8 @@ var statusOf = map[fault.Kind]int{
 // exists in another tenant or not. An error that is not a fault is internal and is
 // returned.
 func (req *Request) errorResponse(err error) (Response, error) {
-	var refusal *fault.Fault
-	if !errors.As(err, &refusal) {
+	refusal, ok := errors.AsType[*fault.Fault](err)
+	if !ok {
 		return Response{}, err
 	}
 	status, known := statusOf[refusal.Kind()]

@@ -29,8 +29,7 @@ func (req *Request) readForm() error {
 	r := req.HTTP()
 	r.Body = http.MaxBytesReader(req.echo.Response(), r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return fault.Newf(fault.BodyTooLarge, "The form is too large.")
 		}
 		return fault.Newf(fault.InvalidRequest, "The form data was invalid. Go back and try again.")
@@ -78,8 +77,8 @@ func (f *Form) Problem(field string) string { return component.Wrong(f.Problems,
 // Check adds a fault to the field as a validation error. Other errors are internal and
 // are returned.
 func (f *Form) Check(field string, err error) error {
-	var refusal *fault.Fault
-	if !errors.As(err, &refusal) {
+	refusal, ok := errors.AsType[*fault.Fault](err)
+	if !ok {
 		return err
 	}
 	switch refusal.Kind() {

@@ -24,8 +24,7 @@ func (f *Form) CatalogUnit(field string) string { return f.parsed(field, meterin
 // parsed reads a text that was typed, without the space around it.
 func (f *Form) parsed(field string, parse func(string) (string, error)) string {
 	text, err := parse(f.Text(field))
-	var refusal *fault.Fault
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*fault.Fault](err); ok {
 		f.Fail(field, refusal.Message)
 	}
 	return text

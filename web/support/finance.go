@@ -2,6 +2,7 @@ package support
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,11 +40,7 @@ func revenueOf(payments []rollups.Revenue, o reports.Overview) (series component
 		}
 		byCurrency[p.Currency] = s
 	}
-	var currencies []string
-	for currency := range byCurrency {
-		currencies = append(currencies, currency)
-	}
-	slices.SortFunc(currencies, func(a, b string) int {
+	currencies := slices.SortedFunc(maps.Keys(byCurrency), func(a, b string) int {
 		x, y := byCurrency[a], byCurrency[b]
 		return cmp.Or(cmp.Compare(y.plans+y.topUps, x.plans+x.topUps), cmp.Compare(a, b))
 	})

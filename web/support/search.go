@@ -107,8 +107,8 @@ func searchIDs(req *site.Request, text string) (hits []supportpage.Hit, object b
 
 // isMissing reports that an id names nothing of this application.
 func isMissing(err error) bool {
-	var f *fault.Fault
-	return errors.As(err, &f) && f.Kind() == fault.NotFound || errors.Is(err, payments.ErrUnknown)
+	f, ok := errors.AsType[*fault.Fault](err)
+	return ok && f.Kind() == fault.NotFound || errors.Is(err, payments.ErrUnknown)
 }
 
 // searchedKinds are the kinds of ids that the search knows.

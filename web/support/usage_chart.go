@@ -2,6 +2,7 @@ package support
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,11 +127,7 @@ func (in usageInput) parts(u rollups.Usage) (names []string, place map[ids.ID]in
 			size[group], named[group], rest[group] = size[group].Add(r.Sums), name, in.isRest(r)
 		}
 	}
-	groups := make([]ids.ID, 0, len(size))
-	for group := range size {
-		groups = append(groups, group)
-	}
-	slices.SortFunc(groups, func(a, b ids.ID) int {
+	groups := slices.SortedFunc(maps.Keys(size), func(a, b ids.ID) int {
 		x, _, _ := in.measure(size[a])
 		y, _, _ := in.measure(size[b])
 		return cmp.Or(lastFirst(rest[a], rest[b]), cmp.Compare(y, x), cmp.Compare(named[a], named[b]), slices.Compare(a[:], b[:]))

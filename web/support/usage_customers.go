@@ -2,6 +2,7 @@ package support
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"purser/fault"
@@ -65,11 +66,7 @@ func largestCustomers(req *site.Request, b rollup.Buckets, credit string) ([]rol
 			}
 		}
 	}
-	list := make([]rollups.TopWallet, 0, len(charged))
-	for _, w := range charged {
-		list = append(list, w)
-	}
-	slices.SortFunc(list, func(a, b rollups.TopWallet) int {
+	list := slices.SortedFunc(maps.Values(charged), func(a, b rollups.TopWallet) int {
 		return cmp.Or(compareTotals(b.Charged, a.Charged), slices.Compare(a.WalletID[:], b.WalletID[:]))
 	})
 	return list[:min(len(list), maxTopCustomers)], nil

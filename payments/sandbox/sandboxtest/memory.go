@@ -112,10 +112,7 @@ func (m *Memory) Forget(app ids.ID) {
 // Due is sandbox.Accounts.Due.
 func (m *Memory) Due(_ context.Context, at int64, limit int) ([]ids.ID, error) {
 	m.mu.Lock()
-	apps := make([]ids.ID, 0, len(m.all))
-	for app := range m.all {
-		apps = append(apps, app)
-	}
+	apps := slices.Collect(maps.Keys(m.all))
 	m.mu.Unlock()
 	apps = slices.DeleteFunc(apps, func(app ids.ID) bool {
 		wake := m.Kept(app).WakeAt

@@ -37,8 +37,7 @@ func parseAddress(address string) (*pgx.ConnConfig, error) {
 // addressError says why an address cannot be used, and never repeats it: it may
 // hold a password.
 func addressError(err error) error {
-	var file *fs.PathError
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("store: the file %s that DATABASE_URL names cannot be read (%w): correct the path or its permissions", file.Path, file.Err)
 	}
 	if inner := errors.Unwrap(err); inner != nil && inner.Error() == "sslmode is invalid" {
@@ -82,8 +81,7 @@ func connectError(err error, config *pgconn.Config) error {
 	if errors.Is(err, context.Canceled) {
 		return explain("connecting to the database was interrupted")
 	}
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch refused.Code {
 		case invalidPassword:
 			return explain("the database refuses the password of the login %s: correct user and password in DATABASE_URL", config.User)
@@ -124,8 +122,7 @@ func connectError(err error, config *pgconn.Config) error {
 }
 
 func certificateCause(err error) error {
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
+	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return certificate.Err
 	}
 	return errors.New("x509: certificate signed by unknown authority")

@@ -148,8 +148,7 @@ func (db *DB) OnEntries(committed func(tenancy.Scope, []metering.Entry)) { db.en
 // WithoutPassword keeps the reason why an address cannot be parsed and drops the
 // address itself, which pgx repeats with everything but the password.
 func WithoutPassword(err error) error {
-	var parse *pgconn.ParseConfigError
-	if errors.As(err, &parse) {
+	if _, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
 		return errors.New("it is not a valid postgres:// address")
 	}
 	return err

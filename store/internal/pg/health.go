@@ -56,8 +56,7 @@ func (n *NotReady) Unwrap() error { return n.Cause }
 
 // Reason is the sentence for who asks, without anything of the server's own words.
 func Reason(err error) string {
-	var n *NotReady
-	if errors.As(err, &n) {
+	if n, ok := errors.AsType[*NotReady](err); ok {
 		return n.Sentence
 	}
 	return "the database does not answer"

@@ -257,8 +257,7 @@ const (
 // SQLState is the code of a Postgres error, or empty. Decisions rest on it alone:
 // a distributed Postgres fills neither constraint nor table names.
 func SQLState(err error) string {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refused.Code
 	}
 	return ""

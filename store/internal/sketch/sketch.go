@@ -3,6 +3,7 @@ package sketch
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -108,13 +109,8 @@ func (s *Sketch) Encode() []byte {
 	if s.registers != nil {
 		return append([]byte{sketchOfRegisters}, s.registers...)
 	}
-	list := make([]uint64, 0, len(s.hashes))
-	for hash := range s.hashes {
-		list = append(list, hash)
-	}
-	slices.Sort(list)
 	text := []byte{sketchOfHashes}
-	for _, hash := range list {
+	for _, hash := range slices.Sorted(maps.Keys(s.hashes)) {
 		text = binary.BigEndian.AppendUint64(text, hash)
 	}
 	return text
