@@ -22,6 +22,22 @@ func Wrong(problems []Problem, field string) string {
 	return ""
 }
 
+// FormPath is where the form of a new or a stored object posts.
+func FormPath(base, key string, isNew bool) string {
+	if isNew {
+		return base + "/new"
+	}
+	return base + "/" + key + "/edit"
+}
+
+// SubmitText is what the button of such a form says.
+func SubmitText(noun string, isNew bool) string {
+	if isNew {
+		return "Create " + noun
+	}
+	return "Save"
+}
+
 // The longest texts that the catalog takes, in characters.
 const (
 	MaxKeyLength  = metering.MaxKeyLength

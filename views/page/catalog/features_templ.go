@@ -9,6 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"cmp"
 	"purser/metering"
 	"purser/views/component"
 	"purser/views/layout"
@@ -136,7 +137,7 @@ func Features(l FeatureList) templ.Component {
 						var templ_7745c5c3_Var6 templ.SafeURL
 						templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(l.Base + "/" + feature.Key + "/edit"))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 36, Col: 69}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 37, Col: 69}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 						if templ_7745c5c3_Err != nil {
@@ -171,7 +172,7 @@ func Features(l FeatureList) templ.Component {
 							var templ_7745c5c3_Var7 string
 							templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs("Once per " + deduplicationText(feature.Deduplication))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 47, Col: 65}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 48, Col: 65}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 							if templ_7745c5c3_Err != nil {
@@ -263,7 +264,7 @@ func featurePrice(f metering.Feature) templ.Component {
 			var templ_7745c5c3_Var9 string
 			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Set per event, in ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 75, Col: 24}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 76, Col: 24}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
@@ -281,7 +282,7 @@ func featurePrice(f metering.Feature) templ.Component {
 			var templ_7745c5c3_Var10 string
 			templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(component.CountText(uint64(f.Cost)) + " nanocredits")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 78, Col: 67}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 79, Col: 67}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 			if templ_7745c5c3_Err != nil {
@@ -294,7 +295,7 @@ func featurePrice(f metering.Feature) templ.Component {
 			var templ_7745c5c3_Var11 string
 			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(component.CreditsText(f.Cost, f.CreditKey) + " per " + component.PerUnits(f.QuantityPerUnit, f.Unit))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 78, Col: 172}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 79, Col: 172}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {
@@ -357,19 +358,7 @@ type FeatureValues struct {
 	Revision        string
 }
 
-func (f FeatureForm) title() string {
-	if f.New {
-		return "New feature"
-	}
-	return f.Stored.Name
-}
-
-func (f FeatureForm) action() string {
-	if f.New {
-		return f.Base + "/new"
-	}
-	return f.Base + "/" + f.Values.Key + "/edit"
-}
+func (f FeatureForm) action() string { return component.FormPath(f.Base, f.Values.Key, f.New) }
 
 func (f FeatureForm) pricingLock() string {
 	if f.Stored.PlanPricingLocked {
@@ -446,7 +435,7 @@ func Feature(f FeatureForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Trail: []component.Crumb{{Label: "Features", Href: f.Base}}, Title: f.title()}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Trail: []component.Crumb{{Label: "Features", Href: f.Base}}, Title: cmp.Or(f.Stored.Name, "New feature")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -504,7 +493,7 @@ func Feature(f FeatureForm) templ.Component {
 					var templ_7745c5c3_Var16 string
 					templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(" to price this feature in.")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 196, Col: 35}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 185, Col: 35}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 					if templ_7745c5c3_Err != nil {
@@ -537,151 +526,122 @@ func Feature(f FeatureForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " <form class=\"form\" method=\"post\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, " ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			var templ_7745c5c3_Var17 templ.SafeURL
-			templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.action()))
-			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 202, Col: 69}
-			}
-			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.FormToken().Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<fieldset class=\"form-part\"")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			if f.ReadOnly {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, " disabled")
+			templ_7745c5c3_Var17 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+				if !templ_7745c5c3_IsBuffer {
+					defer func() {
+						templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+						if templ_7745c5c3_Err == nil {
+							templ_7745c5c3_Err = templ_7745c5c3_BufErr
+						}
+					}()
+				}
+				ctx = templ.InitializeContext(ctx)
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<fieldset class=\"form-part\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, ">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			if f.New {
-				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: component.Label{Name: "key", Text: "Key", Hint: keyHint, Error: f.Wrong("key")},
-					Value: f.Values.Key, Placeholder: "messages", MaxLength: component.MaxKeyLength, Mono: true, Focus: len(f.Problems) == 0,
-				}).Render(ctx, templ_7745c5c3_Buffer)
+				if f.ReadOnly {
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, " disabled")
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, ">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<input type=\"hidden\" name=\"revision\" value=\"")
+				templ_7745c5c3_Err = objectKey(f.Answered, f.Values.Key, "messages", f.Values.Revision, f.New).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				var templ_7745c5c3_Var18 string
-				templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(f.Values.Revision)
-				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 211, Col: 67}
-				}
-				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"form-row\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: component.Label{Name: "key", Text: "Key", Locked: "Used in the API. Can't be changed."},
-					Value: f.Values.Key, Mono: true,
+					Label: component.Label{Name: "name", Text: "Name", Error: f.Wrong("name")},
+					Value: f.Values.Name, Placeholder: "Messages", MaxLength: component.MaxNameLength,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "<div class=\"form-row\">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.Field(component.Input{
-				Label: component.Label{Name: "name", Text: "Name", Error: f.Wrong("name")},
-				Value: f.Values.Name, Placeholder: "Messages", MaxLength: component.MaxNameLength,
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.Field(component.Input{
-				Label: component.Label{Name: "unit", Text: "Unit", Hint: "Singular, e.g. message.", Error: f.Wrong("unit")},
-				Value: f.Values.Unit, Placeholder: "message", MaxLength: component.MaxUnitLength,
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "</div>")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.RadioCards(component.Choices{
-				Label: component.Label{Name: "pricing_mode", Text: "Pricing", Error: f.Wrong("pricing_mode"), Locked: f.pricingLock()},
-				Value: f.Values.PricingMode,
-				Options: []component.Choice{
-					{Value: string(metering.Fixed), Text: "Fixed", About: "The price below, prorated by quantity."},
-					{Value: string(metering.Callback), Text: "Set per event", About: "Your server sends the amount with each event. The cost below is ignored.", Locked: f.callbackLock()},
-				},
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<div class=\"form-row\">")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.Field(component.Input{
-				Label: component.Label{Name: "cost", Text: "Cost", Hint: "e.g. 0.25, up to 9 decimals.", Error: f.Wrong("cost"), Locked: f.lockedToo()},
-				Value: f.Values.Cost, InputMode: "decimal", MaxLength: 30,
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.Select(component.Selection{
-				Label: component.Label{Name: "credit", Text: "Priced in", Error: f.Wrong("credit"), Locked: f.lockedToo()},
-				Value: f.Values.CreditKey, Options: f.Options,
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.Field(component.Input{
-				Label: component.Label{Name: "quantity", Text: "Per quantity", Hint: "e.g. 1000 to price per thousand.", Error: f.Wrong("quantity"), Locked: f.lockedToo()},
-				Value: f.Values.QuantityPerUnit, InputMode: "numeric", MaxLength: 16,
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "</div>")
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = component.Select(component.Selection{
-				Label: component.Label{Name: "deduplication", Text: "Billing frequency", Hint: "Repeat usage of the same entity within the period is free.", Error: f.Wrong("deduplication"), Locked: f.deduplicationLock()},
-				Value: f.Values.Deduplication, Options: deduplicationOptions(),
-			}).Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			if !f.ReadOnly {
-				templ_7745c5c3_Err = component.FormActions(f.New, "Create feature", f.Base).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{
+					Label: component.Label{Name: "unit", Text: "Unit", Hint: "Singular, e.g. message.", Error: f.Wrong("unit")},
+					Value: f.Values.Unit, Placeholder: "message", MaxLength: component.MaxUnitLength,
+				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</fieldset></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "</div>")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = component.RadioCards(component.Choices{
+					Label: component.Label{Name: "pricing_mode", Text: "Pricing", Error: f.Wrong("pricing_mode"), Locked: f.pricingLock()},
+					Value: f.Values.PricingMode,
+					Options: []component.Choice{
+						{Value: string(metering.Fixed), Text: "Fixed", About: "The price below, prorated by quantity."},
+						{Value: string(metering.Callback), Text: "Set per event", About: "Your server sends the amount with each event. The cost below is ignored.", Locked: f.callbackLock()},
+					},
+				}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<div class=\"form-row\">")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = component.Field(component.Input{
+					Label: component.Label{Name: "cost", Text: "Cost", Hint: "e.g. 0.25, up to 9 decimals.", Error: f.Wrong("cost"), Locked: f.lockedToo()},
+					Value: f.Values.Cost, InputMode: "decimal", MaxLength: 30,
+				}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = component.Select(component.Selection{
+					Label: component.Label{Name: "credit", Text: "Priced in", Error: f.Wrong("credit"), Locked: f.lockedToo()},
+					Value: f.Values.CreditKey, Options: f.Options,
+				}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = component.Field(component.Input{
+					Label: component.Label{Name: "quantity", Text: "Per quantity", Hint: "e.g. 1000 to price per thousand.", Error: f.Wrong("quantity"), Locked: f.lockedToo()},
+					Value: f.Values.QuantityPerUnit, InputMode: "numeric", MaxLength: 16,
+				}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 28, "</div>")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				templ_7745c5c3_Err = component.Select(component.Selection{
+					Label: component.Label{Name: "deduplication", Text: "Billing frequency", Hint: "Repeat usage of the same entity within the period is free.", Error: f.Wrong("deduplication"), Locked: f.deduplicationLock()},
+					Value: f.Values.Deduplication, Options: deduplicationOptions(),
+				}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				if !f.ReadOnly {
+					templ_7745c5c3_Err = component.FormActions(component.SubmitText("feature", f.New), f.Base).Render(ctx, templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err != nil {
+						return templ_7745c5c3_Err
+					}
+				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "</fieldset>")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+				return nil
+			})
+			templ_7745c5c3_Err = component.PostForm(f.action()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
