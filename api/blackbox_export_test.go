@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"purser/api"
@@ -77,15 +78,19 @@ func TestExportWallet(t *testing.T) {
 	tn.get("/v1/wallets/" + newHolder() + "/export").refused("wallet_not_found")
 }
 
-// TestExportsAreLimited has two exports wait for their readers.
+// TestExportsAreLimited has an export of each of two applications wait for its reader.
 func TestExportsAreLimited(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, api.Options{MaxExports: 2}, &clock{})
-	tn := newTenantAt(t, n, "exports", false)
-	identity := newHolder()
-	tn.post("/v1/wallets", fields{"identity": identity}).is(201)
-	begun, read, ended := make(chan struct{}), make(chan struct{}), make(chan error)
-	for range 2 {
+	tenants := []*tenant{newTenantAt(t, n, "exports", false), newTenantAt(t, n, "exports too", false)}
+	last, identity := newTenantAt(t, n, "exports last", false), newHolder()
+	for _, tn := range append(tenants, last) {
+		tn.post("/v1/wallets", fields{"identity": identity}).is(201)
+	}
+	begun, read, ended := make(chan struct{}), make(chan struct{}), make(chan error, len(tenants))
+	release := sync.OnceFunc(func() { close(read) })
+	defer release()
+	for _, tn := range tenants {
 		go func() {
 			ended <- n.server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer {
 				begun <- struct{}{}
@@ -93,16 +98,21 @@ func TestExportsAreLimited(t *testing.T) {
 				return io.Discard
 			})
 		}()
-		<-begun
+		select {
+		case <-begun:
+		case err := <-ended:
+			t.Fatalf("an export of another application is refused: %v", err)
+		}
+		tn.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
 	}
-	tn.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
-	close(read)
-	for range 2 {
+	last.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
+	release()
+	for range tenants {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	}
-	tn.get("/v1/wallets/" + identity + "/export").is(200)
+	tenants[0].get("/v1/wallets/" + identity + "/export").is(200)
 }
 
 // stoppingWriter stops the server as soon as an export has begun.

@@ -18,7 +18,7 @@ const (
 	// exportTimeout bounds an export: about a million entries.
 	exportTimeout = 10 * time.Minute
 	// exportsAtOnce bounds the exports of a node, each of which uses a connection of the
-	// database much of its time. Others are refused.
+	// database much of its time. One application gets half of them. Others are refused.
 	exportsAtOnce = 2
 )
 
@@ -100,12 +100,10 @@ func (s *Server) exportWallet(c *call) (reply, error) {
 // size. Entries that are made meanwhile are left out. It calls begin once nothing can
 // refuse the export, which ends with the part at hand when the server stops.
 func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error {
-	select {
-	case s.exports <- struct{}{}:
-		defer func() { <-s.exports }()
-	default:
-		return fault.New(fault.Overloaded)
+	if err := s.exports.Enter(scope.AppID, 1); err != nil {
+		return err
 	}
+	defer s.exports.Leave(scope.AppID, 1)
 	if s.isStopped() {
 		return fault.New(fault.Overloaded)
 	}

@@ -54,7 +54,8 @@ type Options struct {
 	RateLimit float64
 	// MaxInFlight is the limit of concurrent requests; 4096 if zero.
 	MaxInFlight int
-	// MaxExports is the limit of concurrent exports; 2 if zero.
+	// MaxExports is the limit of concurrent exports, of which an application gets half; 2 if
+	// zero.
 	MaxExports int
 	// BaseURL is the public URL in the served document; "/" if empty.
 	BaseURL string
@@ -79,8 +80,8 @@ type Server struct {
 	waiting    *httpd.InFlight[ids.ID] // for notifications
 	stopped    chan struct{}           // closed by StopWaiting
 	stopOnce   sync.Once
-	delayed    atomic.Int64  // refusals waiting in SlowDown
-	exports    chan struct{} // slots of concurrent exports
+	delayed    atomic.Int64            // refusals waiting in SlowDown
+	exports    *httpd.InFlight[ids.ID] // by application
 }
 
 // New compiles the OpenAPI document and creates the server.
@@ -117,7 +118,7 @@ func New(o Options) (*Server, error) {
 		deliveries: o.Deliveries,
 		waiting:    httpd.NewInFlight[ids.ID](2 * maxWaiting),
 		stopped:    make(chan struct{}),
-		exports:    make(chan struct{}, cmp.Or(o.MaxExports, exportsAtOnce)),
+		exports:    httpd.NewInFlight[ids.ID](int64(cmp.Or(o.MaxExports, exportsAtOnce))),
 	}, nil
 }
 

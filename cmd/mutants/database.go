@@ -61,6 +61,11 @@ var databaseMutants = []mutant{
 		pkg:     "./store", tests: "TestMigrate",
 	},
 	{
+		name:    "one application gets every export of a node",
+		changes: []change{once("api/export.go", "s.exports.Enter(scope.AppID, 1)", "s.exports.Enter(ids.New(), 1)")},
+		pkg:     "./api", tests: "TestExportsAreLimited",
+	},
+	{
 		name:    "an export holds up the stop of its server",
 		changes: []change{once("api/export.go", "	if w.stopped() {\n", "	if false {\n")},
 		pkg:     "./api", tests: "TestExportsEndWhenTheServerStops",
