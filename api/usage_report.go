@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -82,14 +81,14 @@ func (s *Server) getUsage(c *call) (reply, error) {
 			return reply{}, err
 		}
 	}
-	read := s.allUsage
+	read := s.usageOfAll
 	switch {
 	case byIdentity:
 		read = s.usageByIdentity
 	case q.Dimension != "":
 		read = s.usageByDimension
 	}
-	page, next, err := read(c, q, after, int(c.query.Int("limit")))
+	page, next, err := read(c, q, rowAt(after), int(c.query.Int("limit")))
 	if err != nil {
 		return reply{}, err
 	}
@@ -103,56 +102,34 @@ func (s *Server) getUsage(c *call) (reply, error) {
 	return okOr(shown, nil)
 }
 
-// allUsage cuts a page out of all rows: there are few, for customers are added up.
-func (s *Server) allUsage(c *call, q rollups.Query, after []byte, limit int) (rollups.Usage, []byte, error) {
-	page, err := s.store.Rollups(c.scope).Usage(c.ctx, q)
-	if err != nil {
-		return page, nil, err
-	}
-	page.Rows = rowsAfter(page.Rows, after)
-	if len(page.Rows) <= limit {
-		return page, nil, nil
-	}
-	page.Rows = page.Rows[:limit]
-	return page, positionOfUsage(page.Rows[limit-1]), nil
+// usageOfAll reads one page, of all customers together or of one.
+func (s *Server) usageOfAll(c *call, q rollups.Query, after rollups.Row, limit int) (rollups.Usage, []byte, error) {
+	page, err := s.store.Rollups(c.scope).Usage(c.ctx, q, after, limit+1)
+	return cutUsage(page, limit, err)
+}
+
+// usageByDimension reads one page of values.
+func (s *Server) usageByDimension(c *call, q rollups.Query, after rollups.Row, limit int) (rollups.Usage, []byte, error) {
+	page, err := s.store.Rollups(c.scope).DimensionUsage(c.ctx, q, after, limit+1)
+	return cutUsage(page, limit, err)
 }
 
 // usageByIdentity reads customer by customer until the page is full. A customer that was
 // active in the month, but not in the range, has no row.
-func (s *Server) usageByIdentity(c *call, q rollups.Query, after []byte, limit int) (all rollups.Usage, next []byte, err error) {
-	from := ids.ID(after[:16])
+func (s *Server) usageByIdentity(c *call, q rollups.Query, after rollups.Row, limit int) (all rollups.Usage, next []byte, err error) {
 	for range maxCustomerReads {
-		read, more, err := s.store.Rollups(c.scope).WalletUsage(c.ctx, q, from, customersPerRead)
+		read, more, err := s.store.Rollups(c.scope).WalletUsage(c.ctx, q, after, customersPerRead, limit+1-len(all.Rows))
 		if err != nil {
 			return all, nil, err
 		}
-		read.Rows = append(all.Rows, rowsAfter(read.Rows, after)...)
+		read.Rows = append(all.Rows, read.Rows...)
 		read.Join(all)
-		all = read
-		if len(all.Rows) > limit {
-			all.Rows = all.Rows[:limit]
-			return all, positionOfUsage(all.Rows[limit-1]), nil
+		if all = read; len(all.Rows) > limit || more.IsZero() {
+			return cutUsage(all, limit, nil)
 		}
-		if more.IsZero() {
-			return all, nil, nil
-		}
-		from = more
-		next = append(slices.Clone(more[:]), make([]byte, usagePosition-len(more))...)
+		after = rollups.Row{WalletID: more}
 	}
-	return all, next, nil
-}
-
-// usageByDimension reads one page: there may be many values.
-func (s *Server) usageByDimension(c *call, q rollups.Query, after []byte, limit int) (rollups.Usage, []byte, error) {
-	last := rollups.Row{
-		Start: int64(binary.BigEndian.Uint64(after[16:])), FeatureID: ids.ID(after[24:40]), CreditID: ids.ID(after[40:56]), ValueHash: ids.ID(after[56:]),
-	}
-	page, err := s.store.Rollups(c.scope).DimensionUsage(c.ctx, q, last, limit+1)
-	if err != nil || len(page.Rows) <= limit {
-		return page, nil, err
-	}
-	page.Rows = page.Rows[:limit]
-	return page, positionOfUsage(page.Rows[limit-1]), nil
+	return all, positionOfUsage(after), nil
 }
 
 // usagePosition is the size of a position: a customer, a bucket, and a feature, a credit
@@ -170,8 +147,22 @@ func positionOfUsage(r rollups.Row) []byte {
 	return slices.Concat(position, r.FeatureID[:], r.CreditID[:], last[:])
 }
 
-func rowsAfter(rows []rollups.Row, after []byte) []rollups.Row {
-	return slices.DeleteFunc(rows, func(r rollups.Row) bool { return bytes.Compare(positionOfUsage(r), after) <= 0 })
+// rowAt is the row at a position, as far as it says its place.
+func rowAt(position []byte) rollups.Row {
+	last := ids.ID(position[56:])
+	return rollups.Row{
+		WalletID: ids.ID(position[:16]), Start: int64(binary.BigEndian.Uint64(position[16:])),
+		FeatureID: ids.ID(position[24:40]), CreditID: ids.ID(position[40:56]), KeyID: last, ValueHash: last,
+	}
+}
+
+// cutUsage leaves a page of rows, and says where the next one begins.
+func cutUsage(page rollups.Usage, limit int, err error) (rollups.Usage, []byte, error) {
+	if err != nil || len(page.Rows) <= limit {
+		return page, nil, err
+	}
+	page.Rows = page.Rows[:limit]
+	return page, positionOfUsage(page.Rows[limit-1]), nil
 }
 
 func showUsage(q rollups.Query, page rollups.Usage, r rollups.Row) usageRowReply {

@@ -22,8 +22,7 @@ func (b *books) eventsOf(t *testing.T, unit rollup.Unit) string {
 	day := time.Now().UTC().Truncate(24 * time.Hour)
 	buckets, err := rollup.NewBuckets(day.Add(-24*time.Hour).UnixMilli(), day.Add(48*time.Hour).UnixMilli(), unit, zone)
 	noError(t, err)
-	found, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: buckets, ByFeature: true, ByKey: true})
-	noError(t, err)
+	found := b.allUsage(t, rollups.Query{Buckets: buckets, ByFeature: true, ByKey: true})
 	events := map[string]rollup.Sums{}
 	for _, r := range found.Rows {
 		key := fmt.Sprint(r.FeatureID, r.CreditID, r.KeyID)
@@ -90,8 +89,7 @@ func (b *books) usageByDay(t *testing.T, zone string, byHour bool) (sums map[str
 		read, err = rollup.NewBuckets(days.From(), days.End, rollup.ByHour, location)
 		noError(t, err)
 	}
-	found, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: read, ByFeature: true})
-	noError(t, err)
+	found := b.allUsage(t, rollups.Query{Buckets: read, ByFeature: true})
 	sums = map[string]rollup.Sums{}
 	for _, r := range found.Rows {
 		if r.Events <= 0 {

@@ -61,6 +61,7 @@ func TestUsageReadsAreBounded(t *testing.T) {
 	one := texts(t, b.conn, `SELECT id::text FROM wallets WHERE identity = 'customer 7'`)[0]
 	month := strconv.FormatInt(rollup.MonthOf(day.Start), 10)
 	starts := fmt.Sprintf("ARRAY[%d]::bigint[]", day.Start)
+	first := fmt.Sprintf(", 0, '%[1]s', '%[1]s', '%[1]s', 100", ids.ID{}) // page
 	conn := connect(t, asApp(b.url))
 	exec(t, conn, `BEGIN`)
 	exec(t, conn, `SET LOCAL enable_sort = off`) // as reads do
@@ -70,21 +71,22 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		most int // rows of the tables of sums
 	}{
 		"sum usage": {fmt.Sprintf("%s, true, false, ARRAY[%d], ARRAY[%d], ARRAY[%d, %d], ARRAY[%d, %d], ARRAY[%d], ARRAY[%d], NULL", starts, day.Start-24*rollup.Hour, day.Start,
-			day.Start, day.End, day.Start+12*rollup.Hour, day.End+rollup.Hour, day.Start-2*rollup.Hour, day.Start), 4 + 15*4},
-		"add usage by day":              {fmt.Sprintf("%d, %d", day.End, day.End+24*rollup.Hour), 24*4 + 4},
-		"sum usage of a wallet":         {fmt.Sprintf("%d, %d, %s, NULL, true, '%s'", day.Start, day.End, starts, one), 2},
-		"list wallets with usage":       {fmt.Sprintf("ARRAY[%s]::bigint[], '%s', 11", month, ids.ID{}), 12},
-		"sum usage by wallet":           {fmt.Sprintf("%d, %d, %s, NULL, true, ARRAY['%s']::uuid[]", day.Start, day.End, starts, one), 2},
-		"top wallets of a month":        {month + ", 10", 10},
-		"verify usage by hour":          {fmt.Sprintf("ARRAY['%s']::uuid[], %d", one, day.End), 24},
-		"select settled usage":          {"", 1},
-		"sum usage by dimension":        {fmt.Sprintf("%d, %d, %s, NULL, true, 'property:3', 0, '%[4]s', '%[4]s', '%[4]s', 100", day.Start, day.End, starts, ids.ID{}), 5},
-		"list dimensions":               {"100", 7},
-		"sum usage by value and day":    {fmt.Sprintf("'property:3', %d, %d, NULL, true", day.Start, day.End), 5},
-		"select packed values":          {fmt.Sprintf("'property:3', %d, %d, '%s'", day.Start, day.End, ids.ID{}), 1},
-		"sum packed values":             {fmt.Sprintf("'property:3', %d, %d, '%s'", day.Start, day.End, ids.ID{}), 1},
-		"select values of a day":        {fmt.Sprintf("'property:3', %d", day.Start), 5},
-		"verify usage of all customers": {fmt.Sprintf("%d, %d", day.Start, day.End), 24 * 4},
+			day.Start, day.End, day.Start+12*rollup.Hour, day.End+rollup.Hour, day.Start-2*rollup.Hour, day.Start) + first, 4 + 15*4},
+		"add usage by day":                      {fmt.Sprintf("%d, %d", day.End, day.End+24*rollup.Hour), 24*4 + 4},
+		"sum usage of a wallet":                 {fmt.Sprintf("%s, true, '%s', %d, %d, NULL", starts, one, day.Start, day.End) + first, 2},
+		"list wallets with usage":               {fmt.Sprintf("ARRAY[%s]::bigint[], '%s', 11", month, ids.ID{}), 12},
+		"sum usage by wallet":                   {fmt.Sprintf("%d, %d, %s, NULL, true, ARRAY['%s']::uuid[], '%[5]s', 0, '%[5]s', '%[5]s', 100", day.Start, day.End, starts, one, ids.ID{}), 2},
+		"top wallets of a month":                {month + ", 10", 10},
+		"verify usage by hour":                  {fmt.Sprintf("ARRAY['%s']::uuid[], %d", one, day.End), 24},
+		"select settled usage":                  {"", 1},
+		"sum usage by dimension":                {fmt.Sprintf("%d, %d, %s, NULL, true, 'property:3', 0, '%[4]s', '%[4]s', '%[4]s', 100", day.Start, day.End, starts, ids.ID{}), 5},
+		"list dimensions":                       {"100", 7},
+		"sum usage by value and day":            {fmt.Sprintf("'property:3', %d, %d, NULL, true", day.Start, day.End), 5},
+		"select packed values":                  {fmt.Sprintf("'property:3', %d, %d, '%s'", day.Start, day.End, ids.ID{}), 1},
+		"sum packed values":                     {fmt.Sprintf("'property:3', %d, %d, '%s'", day.Start, day.End, ids.ID{}), 1},
+		"select values of a day":                {fmt.Sprintf("'property:3', %d, '%s'", day.Start, texts(t, b.conn, `SELECT array_agg(id)::text FROM features`)[0]), 5},
+		"list features of a dimension on a day": {fmt.Sprintf("'property:3', %d", day.Start), 5},
+		"verify usage of all customers":         {fmt.Sprintf("%d, %d", day.Start, day.End), 24 * 4},
 	} {
 		args := "'" + b.scope.AppID.String() + "'"
 		if c.args != "" {

@@ -72,15 +72,15 @@ func TestUsageAtScale(t *testing.T) {
 	noError(t, err)
 	for name, read := range map[string]func() error{
 		"30 days by feature": func() error {
-			_, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: month, ByFeature: true})
+			_, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: month, ByFeature: true}, rollups.Row{}, 1_001)
 			return err
 		},
 		"30 days of a customer": func() error {
-			_, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: month, ByFeature: true, Identity: "customer 7"})
+			_, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: month, ByFeature: true, Identity: "customer 7"}, rollups.Row{}, 1_001)
 			return err
 		},
 		"100 customers": func() error {
-			_, _, err := b.Rollups().WalletUsage(t.Context(), rollups.Query{Buckets: month}, ids.New(), 100)
+			_, _, err := b.Rollups().WalletUsage(t.Context(), rollups.Query{Buckets: month}, rollups.Row{WalletID: ids.New()}, 100, 10_001)
 			return err
 		},
 		"20 values of a property": func() error {

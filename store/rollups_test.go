@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -43,12 +44,43 @@ func thisYear(t *testing.T, unit rollup.Unit) rollup.Buckets {
 	return buckets
 }
 
+// allUsage reads a query at once, and again by pages: both have the same rows in their
+// order.
+func (b *books) allUsage(t *testing.T, q rollups.Query) (all rollups.Usage) {
+	t.Helper()
+	all, err := b.Rollups().Usage(t.Context(), q, rollups.Row{}, 100_000)
+	noError(t, err)
+	const limit = 3
+	var rows []rollups.Row
+	for after := (rollups.Row{}); ; after = rows[len(rows)-1] {
+		page, err := b.Rollups().Usage(t.Context(), q, after, limit)
+		noError(t, err)
+		if len(page.Rows) > limit {
+			t.Fatalf("a page of %d rows, expected at most %d", len(page.Rows), limit)
+		}
+		if rows = append(rows, page.Rows...); len(page.Rows) < limit {
+			break
+		}
+	}
+	if !slices.Equal(rows, all.Rows) {
+		t.Errorf("by pages %v, expected %v", rows, all.Rows)
+	}
+	if !slices.IsSortedFunc(all.Rows, comparePlaces) {
+		t.Errorf("%v are not in order", all.Rows)
+	}
+	return all
+}
+
+// comparePlaces is the documented order of rows: by customer, bucket and group.
+func comparePlaces(a, b rollups.Row) int {
+	return cmp.Or(slices.Compare(a.WalletID[:], b.WalletID[:]), cmp.Compare(a.Start, b.Start),
+		slices.Compare(a.FeatureID[:], b.FeatureID[:]), slices.Compare(a.CreditID[:], b.CreditID[:]), slices.Compare(a.KeyID[:], b.KeyID[:]))
+}
+
 // total adds up all rows of a query.
 func (b *books) total(t *testing.T, q rollups.Query) (s rollup.Sums) {
 	t.Helper()
-	found, err := b.Rollups().Usage(t.Context(), q)
-	noError(t, err)
-	for _, r := range found.Rows {
+	for _, r := range b.allUsage(t, q).Rows {
 		s = s.Add(r.Sums)
 	}
 	return s
@@ -93,8 +125,7 @@ func TestUsageAddsUpToTheEvents(t *testing.T) {
 		}
 	}
 	t.Run("groups name their feature, credit and key", func(t *testing.T) {
-		found, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth), ByFeature: true, ByKey: true})
-		noError(t, err)
+		found := b.allUsage(t, rollups.Query{Buckets: thisYear(t, rollup.ByMonth), ByFeature: true, ByKey: true})
 		var names []string
 		for _, r := range found.Rows {
 			names = append(names, found.Features[r.FeatureID].Key)
@@ -120,8 +151,8 @@ func TestUsageAddsUpToTheEvents(t *testing.T) {
 		b.trackOf(t, "bob", 1_000)
 		b.settle(t)
 		var pages []string
-		for after := (ids.ID{}); ; {
-			found, next, err := b.Rollups().WalletUsage(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth)}, after, 1)
+		for after := (rollups.Row{}); ; {
+			found, next, err := b.Rollups().WalletUsage(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth)}, after, 1, 100)
 			noError(t, err)
 			for _, r := range found.Rows {
 				pages = append(pages, found.Identities[r.WalletID])
@@ -129,11 +160,28 @@ func TestUsageAddsUpToTheEvents(t *testing.T) {
 			if next.IsZero() {
 				break
 			}
-			after = next
+			after = rollups.Row{WalletID: next}
 		}
 		slices.Sort(pages)
 		if got := strings.Join(slices.Compact(pages), " "); got != "ann bob" {
 			t.Errorf("pages: %v", pages)
+		}
+		for _, byFeature := range []bool{true, false} {
+			q := rollups.Query{Buckets: thisYear(t, rollup.ByHour), ByFeature: byFeature}
+			whole, _, err := b.Rollups().WalletUsage(t.Context(), q, rollups.Row{}, 100, 100)
+			noError(t, err)
+			var rows []rollups.Row
+			for after := (rollups.Row{}); ; after = rows[len(rows)-1] {
+				page, _, err := b.Rollups().WalletUsage(t.Context(), q, after, 100, 1)
+				noError(t, err)
+				if len(page.Rows) == 0 {
+					break
+				}
+				rows = append(rows, page.Rows...)
+			}
+			if !slices.Equal(rows, whole.Rows) || !slices.IsSortedFunc(rows, comparePlaces) || len(rows) < 2 {
+				t.Errorf("row by row %v, expected %v", rows, whole.Rows)
+			}
 		}
 		top, err := b.Rollups().Top(t.Context(), time.Now().UnixMilli(), 1)
 		noError(t, err)

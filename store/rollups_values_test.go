@@ -169,7 +169,7 @@ func TestDaysWaitForOpenTransactions(t *testing.T) {
 	noError(t, err)
 	buckets, err := rollup.NewBuckets(day, day+1, rollup.ByDay, zone)
 	noError(t, err)
-	all, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: buckets})
+	all, err := b.Rollups().Usage(t.Context(), rollups.Query{Buckets: buckets}, rollups.Row{}, 1_000)
 	noError(t, err)
 	found, err := b.Rollups().LargestValues(t.Context(), rollups.Query{Buckets: buckets, Dimension: rollup.Entity}, 3)
 	noError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"purser/fault"
-	"purser/ids"
 	"purser/metering/rollup"
 	"purser/store/rollups"
 )
@@ -30,19 +29,19 @@ var rollupCalls = []call[rollups.App]{
 		return nil, err
 	}},
 	{"Usage", "all", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
-		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.ByKey = true }))
+		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.ByKey = true }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
 	{"Usage", "its identity", fault.WalletNotFound, "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
-		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.Identity = h.deposit.Identity }))
+		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.Identity = h.deposit.Identity }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
 	{"Usage", "its feature", fault.FeatureNotFound, "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
-		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.FeatureKey = h.feature.Key }))
+		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.FeatureKey = h.feature.Key }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
 	{"WalletUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
-		found, _, err := a.WalletUsage(ctx, h.usageQuery(func(*rollups.Query) {}), ids.ID{}, 100)
+		found, _, err := a.WalletUsage(ctx, h.usageQuery(func(*rollups.Query) {}), rollups.Row{}, 100, 100)
 		return found.Rows, err
 	}},
 	{"DimensionUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {

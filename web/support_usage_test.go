@@ -9,6 +9,7 @@ import (
 
 	"purser/metering"
 	"purser/store/rollups"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -88,6 +89,39 @@ func TestUsagePage(t *testing.T) {
 	t.Run("hours of today on the overview", func(t *testing.T) {
 		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "Usage by hour", "23:00", "Credits and liability", "Revenue")
 	})
+}
+
+// TestUsageOfTooManyFeatures has more groups than a chart adds up, in one hour.
+func TestUsageOfTooManyFeatures(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	d.deposit(t, "ann", 10)
+	d.track(t, d.use("ann", "messages", 1))
+	d.settleUsage(t)
+	page := d.appPath("usage") + "?range=1"
+	for _, table := range []string{"usage_totals", "usage_hours"} {
+		owner := map[string]string{"usage_totals": "key_id", "usage_hours": "wallet_id"}[table]
+		fill := func(from, to int) {
+			storetest.Exec(t, d.url, fmt.Sprintf(`
+				INSERT INTO %[1]s (app_id, hour, feature_id, credit_id, %[2]s, org_id, events, deduplicated, quantity, included, charged_nanocredits)
+				SELECT app_id, hour, md5(n::text)::uuid, credit_id, %[2]s, org_id, 1, 0, 1, 0, 1 FROM %[1]s, generate_series(%[3]d, %[4]d) n WHERE app_id = $1 AND charged_nanocredits > 1`,
+				table, owner, from, to), d.app.ID)
+		}
+		fill(2, 50_000)
+		if table == "usage_totals" {
+			says(t, support.get(t, page), http.StatusOK, "Credits charged by hour", "50,000")
+		} else {
+			says(t, support.get(t, page+"&identity=ann"), http.StatusOK, "Credits charged by hour", "50,000")
+		}
+		fill(50_001, 50_001)
+	}
+	says(t, support.get(t, page), http.StatusUnprocessableEntity, "too much to show")
+	says(t, support.get(t, page+"&identity=ann"), http.StatusUnprocessableEntity, "too much to show")
+	says(t, support.get(t, page+"&by=none&show=events"), http.StatusUnprocessableEntity, "too much to show")
+	says(t, support.get(t, page+"&by=key"), http.StatusOK, "50,001")
+	says(t, support.get(t, d.appPath("usage.csv")+"?range=1"), http.StatusOK, "start,end,feature,")
+	says(t, support.get(t, d.walletPath(t, "ann")+"/usage"), http.StatusOK, "Credits charged by day")
 }
 
 func TestUsageByCustomer(t *testing.T) {

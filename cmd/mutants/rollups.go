@@ -53,6 +53,31 @@ var rollupMutants = []mutant{
 		pkg:     "./store", tests: "TestUsageByTheDaysOfAZone",
 	},
 	{
+		name:    "usage is read into memory beyond a page",
+		changes: []change{once("store/rollups/query.go", "LIMIT @limit", "LIMIT 1000 * @limit")},
+		pkg:     "./store", tests: "TestUsageAddsUpToTheEvents",
+	},
+	{
+		name:    "usage by customer is read into memory beyond a page",
+		changes: []change{once("store/rollups/query.go", "LIMIT $12", "LIMIT 1000 * $12")},
+		pkg:     "./store", tests: "TestUsageAddsUpToTheEvents",
+	},
+	{
+		name:    "a page of usage begins in the bucket after",
+		changes: []change{once("store/rollups/query.go", `"after_bucket": rest.Find(after.Start) + 1`, `"after_bucket": q.Buckets.Find(after.Start) + 1`)},
+		pkg:     "./store", tests: "TestUsageByTheDaysOfAZone",
+	},
+	{
+		name:    "a chart adds up any number of groups",
+		changes: []change{once("web/support/usage_input.go", "if len(found.Rows) > maxUsageRows {", "if false {")},
+		pkg:     "./web", tests: "TestUsageOfTooManyFeatures",
+	},
+	{
+		name:    "only the first features of a day are packed",
+		changes: []change{once("store/rollups/values.go", "range slices.Chunk(features, packedFeatures)", "range slices.Chunk(features[:1], packedFeatures)")},
+		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
+	},
+	{
 		name:    "a group without events is listed",
 		changes: []change{once("store/rollups/query.go", "HAVING sum(t.events) <> 0", "HAVING sum(t.events) IS NOT NULL")},
 		pkg:     "./store", tests: "TestUsageByTheDaysOfAZone",
@@ -99,7 +124,7 @@ var rollupMutants = []mutant{
 	},
 	{
 		name:    "values are only added up by feature",
-		changes: []change{once("store/rollups/values.go", "p.add(packGroup{credit: g.credit}, value, found)", "p.add(g, value, rollup.Sums{})")},
+		changes: []change{once("store/rollups/values.go", "together.add(packGroup{credit: g.credit}, value, found)", "p.add(g, value, rollup.Sums{})")},
 		pkg:     "./store", tests: "TestLargestValuesAreThoseOfTheRows",
 	},
 	{

@@ -1,6 +1,7 @@
 package rollups
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -259,4 +260,27 @@ func (s bucketSums) rows(b rollup.Buckets) []Row {
 	}
 	sortRows(rows)
 	return rows
+}
+
+// sortRows moves no rows while it compares them: they are large.
+func sortRows(rows []Row) {
+	order := make([]*Row, len(rows))
+	for i := range rows {
+		order[i] = &rows[i]
+	}
+	slices.SortFunc(order, (*Row).compare)
+	sorted := make([]Row, len(rows))
+	for i, r := range order {
+		sorted[i] = *r
+	}
+	copy(rows, sorted)
+}
+
+// compare orders rows by bucket, then by the ids of the group.
+func (r *Row) compare(other *Row) int {
+	if r.Start != other.Start {
+		return cmp.Compare(r.Start, other.Start)
+	}
+	return cmp.Or(bytes.Compare(r.FeatureID[:], other.FeatureID[:]), bytes.Compare(r.CreditID[:], other.CreditID[:]),
+		bytes.Compare(r.KeyID[:], other.KeyID[:]), bytes.Compare(r.ValueHash[:], other.ValueHash[:]))
 }

@@ -1,12 +1,9 @@
 package rollups
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,8 +53,21 @@ type Usage struct {
 // Named is how a feature, a credit or an API key is called.
 type Named struct{ Key, Name, Unit string }
 
-// sumColumns are read by readSums.
-const sumColumns = `sum(t.events)::bigint, sum(t.deduplicated)::bigint, sum(t.quantity)::text, sum(t.included)::text, sum(t.charged_nanocredits)::text`
+const (
+	// sumColumns are read by readSums.
+	sumColumns = `sum(t.events)::bigint AS events, sum(t.deduplicated)::bigint AS deduplicated, sum(t.quantity)::text AS quantity, sum(t.included)::text AS included, sum(t.charged_nanocredits)::text AS charged`
+
+	// A page has the groups that follow one, in their order. They are added up first: asked
+	// for an order, Postgres would sort what it adds up, which takes half as long again.
+	pageOfSums = `
+		SELECT b.bucket, b.feature_id, b.credit_id, b.key_id, b.events, b.deduplicated, b.quantity, b.included, b.charged
+		FROM (`
+	followingSums = `
+		) b
+		WHERE (b.bucket, coalesce(b.feature_id, '00000000-0000-0000-0000-000000000000'), b.credit_id, coalesce(b.key_id, '00000000-0000-0000-0000-000000000000'))
+			> (@after_bucket::int, @after_feature::uuid, @after_credit::uuid, @after_key::uuid)
+		ORDER BY b.bucket, b.feature_id, b.credit_id, b.key_id LIMIT @limit`
+)
 
 var (
 	selectUntil = pg.Declare("select settled usage", `
@@ -65,10 +75,10 @@ var (
 
 	// Days that were added up are read as such, and the rest by hour (rollup.Parts): an
 	// offset of 0 keeps Postgres from joining whole tables. What is left of a group is zero
-	// when all its hours are taken off. The rows are put into order afterwards: asked for an
-	// order, Postgres sorts what it adds up, which takes half as long again.
-	sumTotals = pg.Declare("sum usage", `
-		SELECT width_bucket(t.at, @starts::bigint[]), CASE WHEN @by_feature::boolean THEN t.feature_id END, t.credit_id, CASE WHEN @by_key::boolean THEN t.key_id END, `+sumColumns+`
+	// when all its hours are taken off.
+	sumTotals = pg.Declare("sum usage", pageOfSums+`
+		SELECT width_bucket(t.at, @starts::bigint[]) AS bucket, CASE WHEN @by_feature::boolean THEN t.feature_id END AS feature_id, t.credit_id,
+			CASE WHEN @by_key::boolean THEN t.key_id END AS key_id, `+sumColumns+`
 		FROM (
 			SELECT d.day + 43200000 AS at, d.feature_id, d.credit_id, d.key_id, d.events, d.deduplicated, d.quantity, d.included, d.charged_nanocredits
 			FROM unnest(@days_from::bigint[], @days_to::bigint[]) AS r (first, last) CROSS JOIN LATERAL (
@@ -87,13 +97,13 @@ var (
 		) t
 		WHERE @feature::uuid IS NULL OR t.feature_id = @feature
 		GROUP BY 1, 2, 3, 4
-		HAVING sum(t.events) <> 0`)
+		HAVING sum(t.events) <> 0`+followingSums)
 
-	sumWallet = pg.Declare("sum usage of a wallet", `
-		SELECT width_bucket(t.hour, $4::bigint[]), CASE WHEN $6::boolean THEN t.feature_id END, t.credit_id, NULL::uuid, `+sumColumns+`
+	sumWallet = pg.Declare("sum usage of a wallet", pageOfSums+`
+		SELECT width_bucket(t.hour, @starts::bigint[]) AS bucket, CASE WHEN @by_feature::boolean THEN t.feature_id END AS feature_id, t.credit_id, NULL::uuid AS key_id, `+sumColumns+`
 		FROM usage_hours t
-		WHERE t.app_id = $1 AND t.wallet_id = $7 AND t.hour >= $2 AND t.hour < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
-		GROUP BY 1, 2, 3`)
+		WHERE t.app_id = $1 AND t.wallet_id = @wallet AND t.hour >= @from AND t.hour < @end AND (@feature::uuid IS NULL OR t.feature_id = @feature)
+		GROUP BY 1, 2, 3`+followingSums)
 
 	// The months say who was active; each month is read in the order of wallets, as far
 	// as the page needs.
@@ -108,14 +118,13 @@ var (
 	sumWallets = pg.Declare("sum usage by wallet", `
 		SELECT w.wallet_id, b.bucket, b.feature_id, b.credit_id, b.events, b.deduplicated, b.quantity, b.included, b.charged
 		FROM unnest($7::uuid[]) AS w (wallet_id) CROSS JOIN LATERAL (
-			SELECT width_bucket(t.hour, $4::bigint[]) AS bucket, CASE WHEN $6::boolean THEN t.feature_id END AS feature_id, t.credit_id,
-				sum(t.events)::bigint AS events, sum(t.deduplicated)::bigint AS deduplicated, sum(t.quantity)::text AS quantity,
-				sum(t.included)::text AS included, sum(t.charged_nanocredits)::text AS charged
+			SELECT width_bucket(t.hour, $4::bigint[]) AS bucket, CASE WHEN $6::boolean THEN t.feature_id END AS feature_id, t.credit_id, `+sumColumns+`
 			FROM usage_hours t
 			WHERE t.app_id = $1 AND t.wallet_id = w.wallet_id AND t.hour >= $2 AND t.hour < $3 AND ($5::uuid IS NULL OR t.feature_id = $5)
 			GROUP BY 1, 2, 3
 		) b
-		ORDER BY 1, 2, 3, 4`)
+		WHERE (w.wallet_id, b.bucket, coalesce(b.feature_id, '00000000-0000-0000-0000-000000000000'), b.credit_id) > ($8::uuid, $9::int, $10::uuid, $11::uuid)
+		ORDER BY 1, 2, 3, 4 LIMIT $12`)
 
 	selectFeatureID = pg.Declare("select id of a feature", `
 		SELECT id FROM features WHERE app_id = $1 AND key = $2`)
@@ -136,8 +145,9 @@ var (
 		SELECT id, identity FROM wallets WHERE app_id = $1 AND id = ANY ($2)`)
 )
 
-// Usage reads the sums of all customers, or of one.
-func (a App) Usage(ctx context.Context, q Query) (u Usage, err error) {
+// Usage reads the sums of all customers, or of one: at most limit rows that follow one,
+// its bucket, feature, credit and key. The zero row is before all others.
+func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (u Usage, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		u = Usage{}
 		settled, err := readSettled(ctx, tx)
@@ -149,54 +159,39 @@ func (a App) Usage(ctx context.Context, q Query) (u Usage, err error) {
 		if err != nil {
 			return err
 		}
-		statement, args := sumTotals, []any{q.totals(feature, settled.Days)}
+		rest := q.Buckets
+		if i := rest.Find(after.Start); i > 0 {
+			rest.Starts = rest.Starts[i:]
+		}
+		statement, args := sumTotals, q.totals(rest, settled.Days)
 		if q.Identity != "" {
 			wallet, err := pg.Find(ctx, tx, selectWalletID, pgx.RowTo[ids.ID], fault.New(fault.WalletNotFound), q.Identity)
 			if err != nil {
 				return err
 			}
-			statement, args = sumWallet, append(q.args(feature), wallet)
+			statement, args = sumWallet, pg.Named{"wallet": wallet, "from": rest.From(), "end": rest.End}
 		}
+		maps.Copy(args, pg.Named{
+			"starts": rest.Starts, "feature": feature, "by_feature": q.ByFeature, "limit": limit,
+			"after_bucket": rest.Find(after.Start) + 1, "after_feature": after.FeatureID, "after_credit": after.CreditID, "after_key": after.KeyID,
+		})
 		u.Rows, err = pg.Collect(ctx, tx, statement, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
 			err := row.Scan(&r.bucket, &r.feature, &r.credit, &r.key, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
-			return r.row(q.Buckets, err)
-		}, args...)
+			return r.row(rest, err)
+		}, args)
 		if err != nil {
 			return err
 		}
-		sortRows(u.Rows)
 		return u.name(ctx, tx)
 	})
 	return u, err
 }
 
-// sortRows moves no rows while it compares them: they are large.
-func sortRows(rows []Row) {
-	order := make([]*Row, len(rows))
-	for i := range rows {
-		order[i] = &rows[i]
-	}
-	slices.SortFunc(order, (*Row).compare)
-	sorted := make([]Row, len(rows))
-	for i, r := range order {
-		sorted[i] = *r
-	}
-	copy(rows, sorted)
-}
-
-// compare orders rows by bucket, then by the ids of the group.
-func (r *Row) compare(other *Row) int {
-	if r.Start != other.Start {
-		return cmp.Compare(r.Start, other.Start)
-	}
-	return cmp.Or(bytes.Compare(r.FeatureID[:], other.FeatureID[:]), bytes.Compare(r.CreditID[:], other.CreditID[:]),
-		bytes.Compare(r.KeyID[:], other.KeyID[:]), bytes.Compare(r.ValueHash[:], other.ValueHash[:]))
-}
-
-// WalletUsage reads the sums of each customer that was active, at most limit of them, in
-// the order of wallet ids from one on. It returns the next one, or zero at the end.
-func (a App) WalletUsage(ctx context.Context, q Query, from ids.ID, limit int) (u Usage, next ids.ID, err error) {
+// WalletUsage reads the sums of each customer that was active, in the order of wallet ids
+// from that of a row on: at most limit rows that follow it, of a number of customers. It
+// returns the customer after these, or zero at the end.
+func (a App) WalletUsage(ctx context.Context, q Query, after Row, customers, limit int) (u Usage, next ids.ID, err error) {
 	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		u, next = Usage{}, ids.ID{}
 		settled, err := readSettled(ctx, tx)
@@ -208,18 +203,18 @@ func (a App) WalletUsage(ctx context.Context, q Query, from ids.ID, limit int) (
 		if err != nil {
 			return err
 		}
-		wallets, err := pg.Collect(ctx, tx, activeWallets, pgx.RowTo[ids.ID], months(q.Buckets), from, limit+1)
+		wallets, err := pg.Collect(ctx, tx, activeWallets, pgx.RowTo[ids.ID], months(q.Buckets), after.WalletID, customers+1)
 		if err != nil {
 			return err
 		}
-		if len(wallets) > limit {
-			wallets, next = wallets[:limit], wallets[limit]
+		if len(wallets) > customers {
+			wallets, next = wallets[:customers], wallets[customers]
 		}
 		u.Rows, err = pg.Collect(ctx, tx, sumWallets, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
 			err := row.Scan(&r.wallet, &r.bucket, &r.feature, &r.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
 			return r.row(q.Buckets, err)
-		}, append(q.args(feature), wallets)...)
+		}, append(q.args(feature), wallets, after.WalletID, q.Buckets.Find(after.Start)+1, after.FeatureID, after.CreditID, limit)...)
 		if err != nil {
 			return err
 		}
@@ -266,14 +261,14 @@ func (q Query) args(feature *ids.ID) []any {
 	return []any{q.Buckets.From(), q.Buckets.End, q.Buckets.Starts, feature, q.ByFeature}
 }
 
-// totals are the parameters of sumTotals.
-func (q Query) totals(feature *ids.ID, added int64) pg.Named {
-	parts := q.Buckets.Split(added)
+// totals are the parameters that only sumTotals has.
+func (q Query) totals(b rollup.Buckets, added int64) pg.Named {
+	parts := b.Split(added)
 	daysFrom, daysTo := bounds(parts.Days)
 	hoursFrom, hoursTo := bounds(parts.Hours)
 	lessFrom, lessTo := bounds(parts.Less)
 	return pg.Named{
-		"starts": q.Buckets.Starts, "feature": feature, "by_feature": q.ByFeature, "by_key": q.ByKey,
+		"by_key":    q.ByKey,
 		"days_from": daysFrom, "days_to": daysTo, "hours_from": hoursFrom, "hours_to": hoursTo, "less_from": lessFrom, "less_to": lessTo,
 	}
 }

@@ -13,8 +13,12 @@ import (
 	"purser/store/internal/pg"
 )
 
-// packedDays is how many days one run packs at most, each in a transaction.
-const packedDays = 100
+const (
+	// packedDays is how many days one run packs at most, each in a transaction.
+	packedDays = 100
+	// packedFeatures is how many features are packed at once. Their values are in memory.
+	packedFeatures = 50
+)
 
 var (
 	nextDayOfValues = pg.Declare("find next day of values", `
@@ -23,9 +27,12 @@ var (
 	namesOfDay = pg.Declare("list dimensions of a day", `
 		SELECT name FROM usage_values WHERE app_id = $1 AND day = $2 GROUP BY name ORDER BY name`)
 
+	featuresOfDay = pg.Declare("list features of a dimension on a day", `
+		SELECT feature_id FROM usage_dimensions WHERE app_id = $1 AND name = $2 AND day = $3 GROUP BY feature_id`)
+
 	valuesOfDay = pg.Declare("select values of a day", `
 		SELECT d.value, d.feature_id, d.credit_id, d.events, d.deduplicated, d.quantity::text, d.included::text, d.charged_nanocredits::text
-		FROM usage_dimensions d WHERE d.app_id = $1 AND d.name = $2 AND d.day = $3`)
+		FROM usage_dimensions d WHERE d.app_id = $1 AND d.name = $2 AND d.day = $3 AND d.feature_id = ANY ($4)`)
 
 	addPacks = pg.Declare("add packed values of a day", `
 		INSERT INTO usage_value_days (app_id, name, day, feature_id, credit_id, org_id, events, deduplicated, quantity, included, charged_nanocredits, packed)
@@ -65,15 +72,31 @@ func packDay(ctx context.Context, tx *pg.Tx, day int64) error {
 		return err
 	}
 	for _, name := range names {
+		if err := packName(ctx, tx, name, day); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packName packs the values of each feature, and those of all together.
+func packName(ctx context.Context, tx *pg.Tx, name string, day int64) error {
+	features, err := pg.Collect(ctx, tx, featuresOfDay, pgx.RowTo[ids.ID], name, day)
+	if err != nil {
+		return err
+	}
+	together := packing{}
+	for some := range slices.Chunk(features, packedFeatures) {
 		packs := packing{}
-		if _, err := pg.Collect(ctx, tx, valuesOfDay, packs.read, name, day); err != nil {
+		read := func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, packs.read(row, together) }
+		if _, err := pg.Collect(ctx, tx, valuesOfDay, read, name, day, some); err != nil {
 			return err
 		}
 		if err := packs.write(ctx, tx, name, day); err != nil {
 			return err
 		}
 	}
-	return nil
+	return together.write(ctx, tx, name, day)
 }
 
 // packGroup is the feature, or zero for all together, and the credit of a pack.
@@ -82,17 +105,18 @@ type packGroup struct{ feature, credit ids.ID }
 // packing adds up the values of a name on a day.
 type packing map[packGroup]map[string]rollup.Sums
 
-func (p packing) read(row pgx.CollectableRow) (struct{}, error) {
+// read adds a row to its feature, and to all features together.
+func (p packing) read(row pgx.CollectableRow, together packing) error {
 	var g packGroup
 	var value string
 	var r sumRow
 	if err := row.Scan(&value, &g.feature, &g.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged); err != nil {
-		return struct{}{}, err
+		return err
 	}
 	found, err := r.sums()
 	p.add(g, value, found)
-	p.add(packGroup{credit: g.credit}, value, found)
-	return struct{}{}, err
+	together.add(packGroup{credit: g.credit}, value, found)
+	return err
 }
 
 func (p packing) add(g packGroup, value string, s rollup.Sums) {

@@ -55,6 +55,10 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 	if fault.Is(err, fault.FeatureNotFound) || fault.Is(err, fault.WalletNotFound) {
 		found, err = rollups.Usage{}, nil
 	}
+	if fault.Is(err, fault.InvalidRequest) {
+		view.Problems, view.Frame = []component.Problem{{Field: "bucket", Message: messageOf(err)}}, req.Frame("Usage", "usage")
+		return site.Invalid(supportpage.Usage(view)), nil
+	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -321,5 +325,5 @@ func (in usageInput) exported(req *site.Request) (rollups.Usage, error) {
 	case in.by == byCustomer && in.Identity == "":
 		return in.exportedCustomers(req)
 	}
-	return app.Usage(req.Context, in.Query)
+	return app.Usage(req.Context, in.Query, rollups.Row{}, maxExport+1)
 }

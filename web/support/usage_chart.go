@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/metering/rollup"
@@ -202,7 +203,11 @@ func walletUsageChart(req *site.Request, identity string) (component.Series, err
 		return component.Series{}, err
 	}
 	in.Identity, in.ByFeature = identity, true
-	found, err := req.Site.Store.Rollups(req.Scope()).Usage(req.Context, in.Query)
+	found, err := readUsage(req, in.Query)
+	if fault.Is(err, fault.InvalidRequest) { // of too many features
+		in.by, in.ByFeature = "none", false
+		found, err = readUsage(req, in.Query)
+	}
 	if err != nil {
 		return component.Series{}, err
 	}

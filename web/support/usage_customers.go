@@ -19,10 +19,9 @@ const customersPerRead = 200
 // customerUsage splits usage by customer: those who were charged most in the months of the
 // range each on their own, and all others together, without a wallet.
 func (in usageInput) customerUsage(req *site.Request, credits []metering.Credit) (rollups.Usage, error) {
-	app := req.Site.Store.Rollups(req.Scope())
 	q := in.Query
 	q.ByFeature, q.ByKey = false, false
-	all, err := app.Usage(req.Context, q)
+	all, err := readUsage(req, q)
 	if err != nil {
 		return all, err
 	}
@@ -33,7 +32,7 @@ func (in usageInput) customerUsage(req *site.Request, credits []metering.Credit)
 	named := rollups.Usage{Until: all.Until, Credits: all.Credits, Identities: map[ids.ID]string{}}
 	for _, w := range largest {
 		q.Identity = w.Identity
-		own, err := app.Usage(req.Context, q)
+		own, err := readUsage(req, q)
 		if fault.Is(err, fault.WalletNotFound) { // renamed or erased since
 			continue
 		}
@@ -105,9 +104,9 @@ func othersOf(all, customers []rollups.Row) (rest []rollups.Row) {
 // exportedCustomers are the rows of an export by customer, at most one more than it has.
 func (in usageInput) exportedCustomers(req *site.Request) (all rollups.Usage, err error) {
 	app := req.Site.Store.Rollups(req.Scope())
-	var from ids.ID
+	var from rollups.Row
 	for {
-		read, next, err := app.WalletUsage(req.Context, in.Query, from, customersPerRead)
+		read, next, err := app.WalletUsage(req.Context, in.Query, from, customersPerRead, maxExport+1-len(all.Rows))
 		if err != nil {
 			return all, err
 		}
@@ -116,6 +115,6 @@ func (in usageInput) exportedCustomers(req *site.Request) (all rollups.Usage, er
 		if all = read; next.IsZero() || len(all.Rows) > maxExport {
 			return all, nil
 		}
-		from = next
+		from = rollups.Row{WalletID: next}
 	}
 }

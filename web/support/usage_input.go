@@ -18,6 +18,8 @@ const (
 	// maxValues how many values of one of them it names.
 	maxDimensions = 50
 	maxValues     = 50
+	// maxUsageRows is how many groups of all buckets a chart adds up. They are in memory.
+	maxUsageRows = 50_000
 )
 
 // byCustomer groups usage by customer.
@@ -175,11 +177,19 @@ func (in *usageInput) readZone(req *site.Request) (*time.Location, error) {
 
 // read reads what the page shows: of a dimension, this many values by name.
 func (in usageInput) read(req *site.Request, q rollups.Query, values int) (rollups.Usage, error) {
-	app := req.Site.Store.Rollups(req.Scope())
 	if q.Dimension == "" {
-		return app.Usage(req.Context, q)
+		return readUsage(req, q)
 	}
-	return app.LargestValues(req.Context, q, values)
+	return req.Site.Store.Rollups(req.Scope()).LargestValues(req.Context, q, values)
+}
+
+// readUsage refuses a query with more rows than a chart adds up.
+func readUsage(req *site.Request, q rollups.Query) (rollups.Usage, error) {
+	found, err := req.Site.Store.Rollups(req.Scope()).Usage(req.Context, q, rollups.Row{}, maxUsageRows+1)
+	if len(found.Rows) > maxUsageRows {
+		return rollups.Usage{}, fault.Newf(fault.InvalidRequest, "There is too much to show. Choose a shorter range, a larger bucket or one feature.")
+	}
+	return found, err
 }
 
 // messageOf is the text of a refusal for people.
