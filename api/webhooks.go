@@ -125,7 +125,7 @@ func (s *Server) updateWebhookEndpoint(c *call) (reply, error) {
 		types := readTypes(c.body)
 		patch.Types = &types
 	}
-	e, err := s.notifications(c).UpdateEndpoint(c.ctx, id, patch, c.key.Live, c.now)
+	e, err := s.notifications(c).UpdateEndpoint(c.ctx, id, patch, c.key.Live)
 	return okOr(showEndpoint(e), err)
 }
 

@@ -38,6 +38,9 @@ type Endpoint struct {
 	FailingSince int64 // by the application's clock; zero after a success
 	SucceededAt  int64 // zero for never
 	CreatedAt    int64
+	// ResetAfter is set while waiting deliveries start over: those of later notifications
+	// are to be reset.
+	ResetAfter *ids.ID
 
 	// The secrets are sealed. The previous one signs too, until PreviousUntil by the
 	// database's clock.
@@ -102,8 +105,9 @@ func CheckTypes(types []Type) ([]Type, error) {
 	return list, nil
 }
 
-// Apply is the endpoint after the change. Enabling it makes its waiting deliveries due;
-// the receiver starts with a clean record. A patch that changes nothing keeps the revision.
+// Apply is the endpoint after the change. When it is enabled or gets another URL, its
+// waiting deliveries start over, and the receiver starts with a clean record. A patch that
+// changes nothing keeps the revision.
 func (e Endpoint) Apply(patch EndpointPatch, live bool) (Endpoint, error) {
 	if patch.ExpectedRevision != nil && *patch.ExpectedRevision != e.Revision {
 		return e, fault.New(fault.RevisionConflict)
@@ -128,12 +132,15 @@ func (e Endpoint) Apply(patch EndpointPatch, live bool) (Endpoint, error) {
 	if patch.Status != nil && *patch.Status != e.Status {
 		switch *patch.Status {
 		case Enabled:
-			e.Status, e.PauseReason, e.FailingSince = Enabled, "", 0
+			e.Status, e.PauseReason = Enabled, ""
 		case Paused:
 			e.Status, e.PauseReason = Paused, PauseRequested
 		default:
 			return e, fault.Newf(fault.InvalidRequest, "status: Send enabled or paused.")
 		}
+	}
+	if e.URL != was.URL || e.Status == Enabled && was.Status != Enabled {
+		e.FailingSince, e.ResetAfter = 0, new(ids.ID)
 	}
 	if e.URL != was.URL || !slices.Equal(e.Types, was.Types) || e.Description != was.Description || e.Status != was.Status {
 		e.Revision++

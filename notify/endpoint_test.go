@@ -69,6 +69,16 @@ func TestEndpointChanges(t *testing.T) {
 	if err != nil || paused.PauseReason != PauseRequested {
 		t.Errorf("paused: %+v, %v", paused, err)
 	}
+	failing := enabled
+	failing.FailingSince, failing.ResetAfter = 9, nil
+	moved, err := failing.Apply(EndpointPatch{URL: new("https://example.org/")}, true)
+	if err != nil || moved.FailingSince != 0 || moved.ResetAfter == nil || enabled.ResetAfter == nil || paused.ResetAfter != enabled.ResetAfter {
+		t.Errorf("moved: %+v, %v", moved, err)
+	}
+	described, err := failing.Apply(EndpointPatch{Description: new("Mirror")}, true)
+	if err != nil || described.FailingSince != 9 || described.ResetAfter != nil {
+		t.Errorf("described: %+v, %v", described, err)
+	}
 	changed, err := e.Apply(EndpointPatch{Types: &[]Type{KeyRevoked, KeyRevoked}, Description: new("Mirror")}, true)
 	if err != nil || !slices.Equal(changed.Types, []Type{KeyRevoked}) || changed.Description != "Mirror" || changed.Status != Paused || changed.PauseReason != PauseFailing {
 		t.Errorf("changed: %+v, %v", changed, err)

@@ -71,7 +71,10 @@ var notificationCalls = []call[notifications.App]{
 		return a.By(actor).Endpoints(ctx)
 	}},
 	{"UpdateEndpoint", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
-		return a.UpdateEndpoint(ctx, h.endpoint, notify.EndpointPatch{Status: new(notify.Paused)}, true, moment)
+		return a.UpdateEndpoint(ctx, h.endpoint, notify.EndpointPatch{Status: new(notify.Paused)}, true)
+	}},
+	{"ResetDeliveries", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
+		return nil, a.ResetDeliveries(ctx, h.endpoint)
 	}},
 	{"RotateSecret", "", noEndpoint, noEndpoint, "", func(ctx context.Context, a notifications.App, h household) (any, error) {
 		return a.RotateSecret(ctx, h.endpoint, notifications.Rotation{SealedSecret: []byte("new"), PreviousUntil: moment})

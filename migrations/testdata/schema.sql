@@ -1608,7 +1608,8 @@ CREATE TABLE webhook_endpoints (
   last_seq bigint NOT NULL DEFAULT 0,
   failing_since bigint,
   succeeded_at bigint,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  reset_after uuid
 );
 ALTER TABLE webhook_endpoints ADD CONSTRAINT status_is_known CHECK ((status = ANY (ARRAY['enabled'::text, 'paused'::text, 'disabled'::text])));
 ALTER TABLE webhook_endpoints ADD CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (app_id, id);

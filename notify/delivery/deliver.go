@@ -114,6 +114,12 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 		if err != nil {
 			return 0, err
 		}
+		if endpoint.ResetAfter != nil {
+			if err := app.ResetDeliveries(ctx, id); err != nil && !fault.Is(err, fault.WebhookEndpointNotFound) {
+				return 0, err
+			}
+			continue
+		}
 		due, err := app.DueDeliveries(ctx, id, d.now(job), roundSize)
 		if err != nil {
 			return 0, err
@@ -131,8 +137,8 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 func (d *Dispatcher) now(job jobs.Job) int64 { return d.options.Now().UnixMilli() + job.ClockOffset }
 
 // round sends deliveries. None starts after end: what the job's deadline cuts off is sent
-// twice. When one fails at an endpoint that worked, no other starts: the next round sends
-// one at a time.
+// twice. When one fails at an endpoint that worked, or the endpoint changes, no other starts:
+// the next round goes by its new state.
 func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoint notify.Endpoint, due []notifications.Delivery, end time.Time) error {
 	secrets, err := d.secrets(job.Scope, endpoint)
 	if err != nil {
@@ -147,7 +153,7 @@ func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoin
 				return ctx.Err()
 			}
 			after, err := d.attempt(ctx, job, live, endpoint, secrets, delivery)
-			if (after.FailingSince != 0) != (endpoint.FailingSince != 0) || after.Status != notify.Enabled {
+			if (after.FailingSince != 0) != (endpoint.FailingSince != 0) || after.Revision != endpoint.Revision {
 				changed.Store(true)
 			}
 			return err

@@ -406,7 +406,7 @@ func TestAPausedEndpointLosesNothing(t *testing.T) {
 	mu.Lock()
 	works = true
 	mu.Unlock()
-	_, err := r.db.Notifications(r.scope).UpdateEndpoint(t.Context(), e.ID, notify.EndpointPatch{Status: new(notify.Enabled)}, false, r.time().UnixMilli())
+	_, err := r.db.Notifications(r.scope).UpdateEndpoint(t.Context(), e.ID, notify.EndpointPatch{Status: new(notify.Enabled)}, false)
 	noError(t, err)
 	r.drain()
 	page, err := r.db.Notifications(r.scope).Feed(t.Context(), notifications.Query{After: -1, Limit: 200})
@@ -426,6 +426,68 @@ func TestAPausedEndpointLosesNothing(t *testing.T) {
 	if types[notify.WebhookPaused] != 1 {
 		t.Errorf("it got %v", types)
 	}
+}
+
+// move has an endpoint send to another URL.
+func (r *rig) move(id ids.ID, url string) {
+	_, err := r.db.Notifications(r.scope).UpdateEndpoint(r.Context(), id, notify.EndpointPatch{URL: &url}, false)
+	if err != nil {
+		r.Error(err)
+	}
+}
+
+// What the receiver at the previous URL answers late says nothing about the new one.
+func TestAnEndpointThatMovesIsJudgedByItsNewURL(t *testing.T) {
+	t.Parallel()
+	for name, status := range map[string]int{"gone": http.StatusGone, "an error": http.StatusInternalServerError, "accepted": http.StatusOK} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil)
+			current := newReceiver(t, nil)
+			var id ids.ID
+			previous := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+				r.move(id, current.URL)
+				w.WriteHeader(status)
+			})
+			e, _ := r.endpoint(previous.URL)
+			id = e.ID
+			r.deposit()
+			r.drain()
+			stored, sent := r.stored(id), len(current.all())
+			if stored.Status != notify.Enabled || stored.FailingSince != 0 || len(previous.all()) != 1 {
+				t.Errorf("the endpoint is %+v", stored)
+			}
+			if accepted := status == http.StatusOK; (sent == 0) != accepted || (stored.SucceededAt == 0) != accepted {
+				t.Errorf("%d came to the new URL, which is %+v", sent, stored)
+			}
+		})
+	}
+}
+
+func TestANewURLGetsWhatWaitedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	previous, current := newReceiver(t, always(http.StatusBadGateway)), newReceiver(t, nil)
+	e, _ := r.endpoint(previous.URL)
+	for range 3 {
+		r.deposit()
+	}
+	r.drain()
+	r.advance(6 * time.Minute)
+	r.drain()
+	if got := len(current.all()); got != 0 || r.stored(e.ID).FailingSince == 0 {
+		t.Fatalf("%d came", got)
+	}
+	r.move(e.ID, current.URL)
+	if stored := r.stored(e.ID); stored.FailingSince != 0 {
+		t.Errorf("the endpoint is %+v", stored)
+	}
+	r.drain()
+	got := current.all()
+	if len(got) != 3 || r.stored(e.ID).ResetAfter != nil {
+		t.Fatalf("%d of 3 came", len(got))
+	}
+	chain(t, got, 0)
 }
 
 func TestGoneDisablesAnEndpoint(t *testing.T) {

@@ -148,7 +148,7 @@ func TestChaosWebhooks(t *testing.T) {
 					receivers[2].refuse, receivers[2].mood = false, usual
 					receivers[2].mu.Unlock()
 				}
-				_, err := r.db.Notifications(r.scope).UpdateEndpoint(t.Context(), e.ID, notify.EndpointPatch{Status: new(notify.Enabled)}, false, clock.now().UnixMilli())
+				_, err := r.db.Notifications(r.scope).UpdateEndpoint(t.Context(), e.ID, notify.EndpointPatch{Status: new(notify.Enabled)}, false)
 				noError(t, err)
 			}
 		}

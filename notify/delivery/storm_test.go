@@ -174,7 +174,7 @@ func (r *rig) enable() {
 	noError(r, err)
 	for _, e := range list {
 		if e.Status != notify.Enabled {
-			_, err := app.UpdateEndpoint(r.Context(), e.ID, notify.EndpointPatch{Status: new(notify.Enabled)}, false, r.time().UnixMilli())
+			_, err := app.UpdateEndpoint(r.Context(), e.ID, notify.EndpointPatch{Status: new(notify.Enabled)}, false)
 			noError(r, err)
 		}
 	}

@@ -76,8 +76,8 @@ var (
 
 	listDueEndpoints = pg.Declare("list endpoints with due deliveries", `
 		SELECT e.id FROM webhook_endpoints e
-		WHERE e.app_id = $1 AND e.status = 'enabled' AND EXISTS (
-			SELECT 1 FROM deliveries d WHERE d.app_id = $1 AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2)`)
+		WHERE e.app_id = $1 AND e.status = 'enabled' AND (e.reset_after IS NOT NULL OR EXISTS (
+			SELECT 1 FROM deliveries d WHERE d.app_id = $1 AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2))`)
 
 	lockDelivery = pg.Declare("lock delivery", `
 		SELECT attempts, created_at FROM deliveries
@@ -93,7 +93,7 @@ var (
 		FROM delivery_attempts WHERE app_id = $1 AND notification_id = $2 ORDER BY id DESC LIMIT $3`)
 )
 
-// DueEndpoints are the enabled endpoints that have deliveries to send.
+// DueEndpoints are the enabled endpoints that have deliveries to send or to reset.
 func (a App) DueEndpoints(ctx context.Context, now int64) ([]ids.ID, error) {
 	return pg.ListAll(ctx, a.app, listDueEndpoints, pgx.RowTo[ids.ID], now)
 }
@@ -115,7 +115,8 @@ func (a App) NextDelivery(ctx context.Context, endpoint ids.ID) (int64, error) {
 
 // Finish stores an attempt and what follows from it, for the delivery and its endpoint.
 // An endpoint that is paused by it says so in a notification. What was deleted meanwhile
-// is left alone.
+// is left alone, and so is an endpoint that has another URL by now: the delivery is sent
+// there, unless the receiver at the previous one has it.
 func (a App) Finish(ctx context.Context, attempt Attempt, result notify.Result, now int64, random uint64) (e notify.Endpoint, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		e, err = finish(ctx, tx, attempt, result, now, random)
@@ -136,16 +137,21 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 	if err != nil {
 		return e, err
 	}
-	progress.Attempts++
-	verdict := notify.Judge(progress, result, now, random)
-	if err := tx.Exec(ctx, updateDelivery, 1, attempt.EndpointID, attempt.NotificationID, verdict.Status, progress.Attempts, verdict.DueAt); err != nil {
-		return e, err
-	}
 	if err := tx.Exec(ctx, insertAttempt, 1, pg.Named{
 		"id": attempt.ID, "org_id": tx.Scope.OrgID, "endpoint_id": attempt.EndpointID, "notification_id": attempt.NotificationID,
 		"url": attempt.URL, "status": pg.OrNull(attempt.Status), "error": attempt.Error, "answer": attempt.Answer,
 		"started_at": attempt.StartedAt, "took_ms": attempt.TookMillis,
 	}); err != nil {
+		return e, err
+	}
+	outdated := attempt.URL != e.URL
+	if outdated && !result.Accepted() {
+		return e, nil
+	}
+	progress.Attempts++
+	verdict := notify.Judge(progress, result, now, random)
+	err = tx.Exec(ctx, updateDelivery, 1, attempt.EndpointID, attempt.NotificationID, verdict.Status, progress.Attempts, verdict.DueAt)
+	if err != nil || outdated {
 		return e, err
 	}
 	e.FailingSince, e.SucceededAt = verdict.FailingSince, verdict.SucceededAt

@@ -15,7 +15,10 @@ import (
 
 const endpointColumns = `
 	id, url, types, description, status, pause_reason, secret, previous_secret, previous_until, revision, last_seq,
-	failing_since, succeeded_at, created_at`
+	failing_since, succeeded_at, created_at, reset_after`
+
+// MaxReset is how many deliveries one transaction resets.
+const MaxReset = 1000
 
 var (
 	insertEndpoint = pg.Declare("insert webhook endpoint", pg.Insert("webhook_endpoints", `id, org_id, url, types, description, status, secret, created_at`))
@@ -41,7 +44,7 @@ var (
 
 	updateEndpoint = pg.Declare("update webhook endpoint", `
 		UPDATE webhook_endpoints SET url = @url, types = @types, description = @description, status = @status, pause_reason = @pause_reason, revision = @revision,
-			failing_since = @failing_since, succeeded_at = @succeeded_at
+			failing_since = @failing_since, succeeded_at = @succeeded_at, reset_after = @reset_after
 		WHERE app_id = $1 AND id = @id`)
 
 	updateEndpointSecrets = pg.Declare("update secrets of a webhook endpoint", `
@@ -57,9 +60,16 @@ var (
 	isDeletedEndpoint = pg.Declare("is deleted endpoint", `
 		SELECT EXISTS (SELECT 1 FROM deleted_endpoints WHERE app_id = $1 AND id = $2)`)
 
+	// Ids begin with their creation time.
+	listToReset = pg.Declare("list deliveries to reset", `
+		SELECT notification_id FROM deliveries
+		WHERE app_id = $1 AND endpoint_id = $2 AND status <> 'delivered' AND notification_id > $3
+		ORDER BY notification_id LIMIT $4`)
+
 	// What was given up stays so: a replay sends it again.
-	hurryDeliveries = pg.Declare("make deliveries due", `
-		UPDATE deliveries SET attempts = 0, due_at = $3 WHERE app_id = $1 AND endpoint_id = $2 AND status = 'pending'`)
+	resetDeliveries = pg.Declare("reset deliveries", `
+		UPDATE deliveries SET attempts = 0, due_at = created_at
+		WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = ANY ($3) AND status = 'pending' AND attempts > 0`)
 )
 
 var errNoEndpoint = fault.New(fault.WebhookEndpointNotFound)
@@ -67,7 +77,7 @@ var errNoEndpoint = fault.New(fault.WebhookEndpointNotFound)
 func readEndpoint(row pgx.CollectableRow) (e notify.Endpoint, err error) {
 	var failing, succeeded *int64
 	err = row.Scan(&e.ID, &e.URL, &e.Types, &e.Description, &e.Status, &e.PauseReason, &e.SealedSecret, &e.SealedPrevious, &e.PreviousUntil,
-		&e.Revision, &e.LastSeq, &failing, &succeeded, &e.CreatedAt)
+		&e.Revision, &e.LastSeq, &failing, &succeeded, &e.CreatedAt, &e.ResetAfter)
 	e.FailingSince, e.SucceededAt = pg.OrZero(failing), pg.OrZero(succeeded)
 	return e, err
 }
@@ -118,8 +128,8 @@ func (a App) Endpoint(ctx context.Context, id ids.ID) (notify.Endpoint, error) {
 }
 
 // UpdateEndpoint applies a patch. An endpoint that becomes enabled gets what waited for
-// it, the oldest first.
-func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.EndpointPatch, live bool, now int64) (e notify.Endpoint, err error) {
+// it, the oldest first: its job calls ResetDeliveries.
+func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.EndpointPatch, live bool) (e notify.Endpoint, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
 		if err != nil {
@@ -131,10 +141,7 @@ func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.Endpoin
 		if err := storeEndpoint(ctx, tx, e); err != nil {
 			return err
 		}
-		if was.Status != notify.Enabled && e.Status == notify.Enabled {
-			if _, err := tx.ExecAny(ctx, hurryDeliveries, id, now); err != nil {
-				return err
-			}
+		if e.ResetAfter != nil {
 			tx.WakeNotifications()
 		}
 		return tx.Audit(ctx, "webhook.update", id.Format(ids.WebhookEndpoint), fieldsOf(was), fieldsOf(e))
@@ -142,11 +149,34 @@ func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.Endpoin
 	return e, err
 }
 
+// ResetDeliveries makes the next MaxReset waiting deliveries of an endpoint due as if they
+// had never been tried, the oldest first. The endpoint's ResetAfter is nil after the last.
+func (a App) ResetDeliveries(ctx context.Context, id ids.ID) error {
+	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		e, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
+		if err != nil || e.ResetAfter == nil {
+			return err
+		}
+		list, err := pg.Collect(ctx, tx, listToReset, pgx.RowTo[ids.ID], id, *e.ResetAfter, MaxReset)
+		if err != nil {
+			return err
+		}
+		e.ResetAfter = nil
+		if len(list) == MaxReset {
+			e.ResetAfter = &list[MaxReset-1]
+		}
+		if _, err := tx.ExecAny(ctx, resetDeliveries, id, list); err != nil {
+			return err
+		}
+		return storeEndpoint(ctx, tx, e)
+	})
+}
+
 func storeEndpoint(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
 	return tx.Exec(ctx, updateEndpoint, 1, pg.Named{
 		"id": e.ID, "url": e.URL, "types": typeNames(e.Types), "description": e.Description, "status": e.Status,
 		"pause_reason": e.PauseReason, "revision": e.Revision, "failing_since": pg.OrNull(e.FailingSince),
-		"succeeded_at": pg.OrNull(e.SucceededAt),
+		"succeeded_at": pg.OrNull(e.SucceededAt), "reset_after": e.ResetAfter,
 	})
 }
 

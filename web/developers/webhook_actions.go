@@ -46,7 +46,7 @@ func (s *Pages) updateEndpoint(req *site.Request) (site.Response, error) {
 	}
 	if f.OK() {
 		patch := notify.EndpointPatch{ExpectedRevision: &revision, URL: &address, Types: &types, Description: &description}
-		_, err := req.Notifications().UpdateEndpoint(req.Context, stored.ID, patch, req.App.Live, req.Now())
+		_, err := req.Notifications().UpdateEndpoint(req.Context, stored.ID, patch, req.App.Live)
 		if fault.Is(err, fault.RevisionConflict) {
 			return s.endpointConflict(req, f)
 		}
@@ -90,7 +90,7 @@ func (s *Pages) switchEndpoint(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Reload the page and try again.")
 	}
-	if _, err := req.Notifications().UpdateEndpoint(req.Context, e.ID, notify.EndpointPatch{Status: &to}, req.App.Live, req.Now()); err != nil {
+	if _, err := req.Notifications().UpdateEndpoint(req.Context, e.ID, notify.EndpointPatch{Status: &to}, req.App.Live); err != nil {
 		return site.Response{}, err
 	}
 	if to == notify.Paused {
