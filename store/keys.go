@@ -153,9 +153,6 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 		if err := tx.retireKey(ctx, k); err != nil {
 			return err
 		}
-		if err := tx.Notify(ctx, notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{ID: k.ID.Format(ids.APIKey), Name: k.Name, RevokedAt: now}, now)); err != nil {
-			return err
-		}
 		return tx.AuditRemoval(ctx, "key.revoke", k.ID.Format(ids.APIKey), factsOfKey(was), factsOfKey(k))
 	})
 	return k, err
@@ -165,16 +162,16 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The keys before the epoch, in the order in which retiring one takes them.
-		stopped, err := pg.Collect(ctx, tx, revokeKeys, func(row pgx.CollectableRow) (n notify.Notification, err error) {
+		stopped, err := pg.Collect(ctx, tx, revokeKeys, func(row pgx.CollectableRow) (k notify.KeyData, err error) {
 			var id ids.ID
 			var name string
 			err = row.Scan(&id, &name)
-			return notify.New(notify.KeyRevoked, ids.ID{}, notify.KeyData{ID: id.Format(ids.APIKey), Name: name, RevokedAt: now}, now), err
+			return notify.KeyData{ID: id.Format(ids.APIKey), Name: name, RevokedAt: now}, err
 		}, now)
 		if revoked = int64(len(stopped)); err != nil || revoked == 0 {
 			return err
 		}
-		if err := tx.Notify(ctx, stopped...); err != nil {
+		if err := tx.NotifyRevoked(ctx, stopped...); err != nil {
 			return err
 		}
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
@@ -246,10 +243,13 @@ func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) 
 	return r, err
 }
 
-// retireKey writes when a key ends, and tells every node.
+// retireKey writes when a key ends, tells every node, and announces one that ends now.
 func (tx appTx) retireKey(ctx context.Context, k keys.APIKey) error {
 	if _, err := tx.AdvanceEpoch(ctx); err != nil {
 		return err
 	}
-	return tx.Exec(ctx, retireKey, 1, k.ID, k.Revoked, pg.OrNull(k.RevokedAt), pg.OrNull(k.ReplacedBy))
+	if err := tx.Exec(ctx, retireKey, 1, k.ID, k.Revoked, pg.OrNull(k.RevokedAt), pg.OrNull(k.ReplacedBy)); err != nil || !k.Revoked {
+		return err
+	}
+	return tx.NotifyRevoked(ctx, notify.KeyData{ID: k.ID.Format(ids.APIKey), Name: k.Name, RevokedAt: k.RevokedAt})
 }

@@ -1,17 +1,21 @@
 package store_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"purser/ids"
+	"purser/keys"
 	"purser/metering"
 	"purser/notify"
 	"purser/store"
 	"purser/store/notifications"
 	"purser/store/storetest"
+	"purser/tenancy"
 )
 
 // told are the types and data of the application's notifications, in order.
@@ -109,9 +113,22 @@ func TestKeysAndSubscriptionsAreAnnounced(t *testing.T) {
 	db := storetest.Open(t)
 	h := newHousehold(t, db, openUsage(t, db))
 	other, _ := h.newKey(t, "setup")
+	// The application's clock is ahead.
+	const tenYears = 10 * 365 * 24 * time.Hour
+	owner := connect(t, storetest.URL(t))
+	exec(t, owner, `UPDATE app_state SET clock_offset = $2 WHERE app_id = $1`, h.application.ID, tenYears.Milliseconds())
 	for range 2 { // the second changes nothing
 		_, err := h.RevokeKey(t.Context(), h.key.ID, moment)
 		noError(t, err)
+	}
+	var rotated []keys.APIKey
+	for _, overlap := range []keys.Overlap{keys.OneDay, keys.NoOverlap} { // only the second ends a key now
+		old, _ := h.newKey(t, "setup")
+		both, err := h.RotateKey(t.Context(), old.ID, func(old keys.APIKey) (keys.Rotated, error) {
+			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: overlap}, tenancy.AllPermissions(), moment, rand.Reader)
+		})
+		noError(t, err)
+		rotated = append(rotated, both.Old, both.New)
 	}
 	_, err := h.RevokeKeys(t.Context(), moment)
 	noError(t, err)
@@ -129,8 +146,17 @@ func TestKeysAndSubscriptionsAreAnnounced(t *testing.T) {
 			}
 		}
 	}
-	if want := []any{h.key.ID.Format(ids.APIKey), other.ID.Format(ids.APIKey)}; !slices.Equal(revoked, want) {
-		t.Errorf("revoked are %v, want %v", revoked, want)
+	want := []any{h.key.ID.Format(ids.APIKey), rotated[2].ID.Format(ids.APIKey)} // one by one, and then all that are left
+	all := []any{other.ID.Format(ids.APIKey)}
+	for _, i := range []int{0, 1, 3} {
+		all = append(all, rotated[i].ID.Format(ids.APIKey))
+	}
+	if len(revoked) != 6 || !slices.Equal(revoked[:2], want) || slices.ContainsFunc(all, func(id any) bool { return !slices.Contains(revoked[2:], id) }) {
+		t.Errorf("revoked are %v, want %v and %v", revoked, want, all)
+	}
+	if late := texts(t, owner, `SELECT id::text FROM notifications WHERE app_id = $1 AND type = 'key.revoked' AND data->>'id' <> '' AND created_at < $2`,
+		h.application.ID, moment+tenYears.Milliseconds()/2); len(late) > 0 {
+		t.Errorf("%d have the time of another clock", len(late))
 	}
 	if started != 1 { // a duplicate tells nothing
 		t.Errorf("%d subscriptions started", started)

@@ -36,6 +36,20 @@ func (tx *Tx) Notify(ctx context.Context, list ...notify.Notification) error {
 	return tx.Exec(ctx, InsertNotifications, int64(len(list)), notificationIDs, types, wallets, data, created)
 }
 
+// NotifyRevoked announces keys that were revoked in this transaction, at the application's
+// time.
+func (tx *Tx) NotifyRevoked(ctx context.Context, revoked ...notify.KeyData) error {
+	now, err := tx.AppTime(ctx)
+	if err != nil {
+		return err
+	}
+	list := make([]notify.Notification, len(revoked))
+	for i, key := range revoked {
+		list[i] = notify.New(notify.KeyRevoked, ids.ID{}, key, now)
+	}
+	return tx.Notify(ctx, list...)
+}
+
 // WakeNotifications has the node's sequencer woken after the commit, also without a new
 // notification: deliveries are due.
 func (tx *Tx) WakeNotifications() { tx.notified = true }
