@@ -1,13 +1,16 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"purser/api"
+	"purser/fault"
 	"purser/ids"
+	"purser/keys"
 	"purser/notify"
 	"purser/notify/delivery"
 	"purser/store/storetest"
@@ -141,6 +144,20 @@ func TestFeed(t *testing.T) {
 		page := (<-got).is(200).object()
 		if list := page["data"].([]any); len(list) != 1 || number(list[0].(fields), "seq") != 7 {
 			t.Errorf("the wait ended with %v", page)
+		}
+	})
+	t.Run("is refused when its key was revoked while it waited", func(t *testing.T) {
+		key := tn.newKey(keys.Spec{Preset: keys.ReadOnly})
+		for _, revoked := range []bool{false, true} {
+			err := tn.node.server.WaitForFeed(t.Context(), key.APIKey, func(context.Context) (bool, error) {
+				if revoked {
+					tn.revoke(key)
+				}
+				return true, nil
+			})
+			if fault.Is(err, fault.RevokedAPIKey) != revoked {
+				t.Errorf("a key, revoked %v: %v", revoked, err)
+			}
 		}
 	})
 	t.Run("does not wait on a server that stops", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"purser/httpd"
+	"purser/keys"
 )
 
 // What the tests from outside may see of the inside: the document, the route
@@ -154,6 +156,11 @@ func (s *Server) ReadUsage(body []byte) error {
 	}
 	_, err := op.validateBody(nil, body)
 	return err
+}
+
+// WaitForFeed waits as a request with the key does that found nothing yet.
+func (s *Server) WaitForFeed(ctx context.Context, key keys.APIKey, read func(context.Context) (bool, error)) error {
+	return s.waitForFeed(&call{ctx: ctx, scope: key.Scope, keyID: key.ID, key: key}, maxWait, read)
 }
 
 // UsageTimeout is how long an event may take.

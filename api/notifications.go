@@ -86,7 +86,8 @@ func (s *Server) listNotifications(c *call) (reply, error) {
 	}), nil
 }
 
-// waitForFeed waits for a notification. When too many requests wait, it returns at once.
+// waitForFeed waits for a notification. When too many requests wait, it returns at once. A
+// key that was revoked meanwhile is refused.
 func (s *Server) waitForFeed(c *call, wait time.Duration, read func(context.Context) (bool, error)) error {
 	if s.waiting.Enter(c.scope.AppID, 1) != nil {
 		return nil
@@ -94,7 +95,12 @@ func (s *Server) waitForFeed(c *call, wait time.Duration, read func(context.Cont
 	defer s.waiting.Leave(c.scope.AppID, 1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), wait+requestTimeout)
 	defer cancel()
-	return s.deliveries.Wait(ctx, c.scope.AppID, min(wait, maxWait), s.stopped, read)
+	if err := s.deliveries.Wait(ctx, c.scope.AppID, min(wait, maxWait), s.stopped, read); err != nil {
+		return err
+	}
+	again := *c
+	again.ctx, again.now = ctx, s.now()
+	return s.authenticate(&again)
 }
 
 // StopWaiting answers the requests that wait for notifications, and those that would, and
