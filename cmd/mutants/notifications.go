@@ -23,7 +23,7 @@ var notificationMutants = []mutant{
 	},
 	{
 		name:    "the deliveries of a paused endpoint are dropped",
-		changes: []change{once("store/notifications/endpoints.go", "UPDATE deliveries SET attempts = 0, due_at = $3 WHERE", "UPDATE deliveries SET status = 'failed', due_at = $3 WHERE")},
+		changes: []change{once("store/notifications/endpoints.go", "UPDATE deliveries SET attempts = 0, due_at = created_at\n", "UPDATE deliveries SET status = 'failed'\n")},
 		pkg:     "./notify/delivery", tests: "TestAPausedEndpointLosesNothing",
 	},
 	{
@@ -120,5 +120,40 @@ var notificationMutants = []mutant{
 		name:    "one application takes all slots of webhooks",
 		changes: []change{once("jobs/detached.go", "case l.taken[t.scope.AppID] >= l.perApp:", "case l.taken[t.scope.AppID] >= l.most:")},
 		pkg:     "./jobs", tests: "TestAnApplicationHasItsShareOfDetachedJobs",
+	},
+	{
+		name:    "only the first deliveries of an enabled endpoint start over",
+		changes: []change{once("store/notifications/endpoints.go", "		if len(list) == MaxReset {\n", "		if len(list) > MaxReset {\n")},
+		pkg:     "./store/notifications", tests: "TestWaitingDeliveriesStartOverInParts",
+	},
+	{
+		name:    "an enabled endpoint waits for the next retry",
+		changes: []change{once("store/notifications/deliveries.go", "(e.reset_after IS NOT NULL OR EXISTS (", "(EXISTS (")},
+		pkg:     "./store/notifications", tests: "TestWaitingDeliveriesStartOverInParts",
+	},
+	{
+		name:    "a late answer of the previous URL pauses an endpoint",
+		changes: []change{once("store/notifications/deliveries.go", "outdated := attempt.URL != e.URL\n", "outdated := attempt.URL == \"\"\n")},
+		pkg:     "./notify/delivery", tests: "TestAnEndpointThatMovesIsJudgedByItsNewURL",
+	},
+	{
+		name:    "a new URL waits for the retries of the previous one",
+		changes: []change{once("notify/endpoint.go", "	if e.URL != was.URL || e.Status == Enabled && was.Status != Enabled {\n", "	if e.Status == Enabled && was.Status != Enabled {\n")},
+		pkg:     "./notify/delivery", tests: "TestANewURLGetsWhatWaitedAtOnce",
+	},
+	{
+		name:    "a key that a rotation revokes is not announced",
+		changes: []change{once("store/keys.go", "err != nil || !k.Revoked {", "err != nil || !k.ReplacedBy.IsZero() {")},
+		pkg:     "./store", tests: "TestKeysAndSubscriptionsAreAnnounced",
+	},
+	{
+		name:    "a revoked key has the time of another clock",
+		changes: []change{once("store/internal/pg/outbox.go", "list[i] = notify.New(notify.KeyRevoked, ids.ID{}, key, now)", "list[i] = notify.New(notify.KeyRevoked, ids.ID{}, key, min(now, key.RevokedAt))")},
+		pkg:     "./store", tests: "TestKeysAndSubscriptionsAreAnnounced",
+	},
+	{
+		name:    "a key that was revoked during a wait gets the page",
+		changes: []change{once("api/notifications.go", "	return s.authenticate(&again)\n", "	return nil\n")},
+		pkg:     "./api", tests: "TestFeed",
 	},
 }
