@@ -3,6 +3,26 @@ package main
 // Bugs in what pages show of an application.
 var pageMutants = []mutant{
 	{
+		name:    "the Go client follows redirects",
+		changes: []change{once("docs/clients/purser.go.txt", "{ return http.ErrUseLastResponse }", "{ return nil }")},
+		pkg:     "./cmd/purser", tests: "TestClientsRepeatOnlyWhatIsSafe",
+	},
+	{
+		name:    "the Python client follows redirects",
+		changes: []change{once("docs/clients/purser.py", "build_opener(NoRedirects)", "build_opener()")},
+		pkg:     "./cmd/purser", tests: "TestClientsRepeatOnlyWhatIsSafe",
+	},
+	{
+		name:    "a client repeats what may have been done",
+		changes: []change{once("docs/clients/purser.py", "if status != 429 and not repeatable:", "if False:")},
+		pkg:     "./cmd/purser", tests: "TestClientsRepeatOnlyWhatIsSafe",
+	},
+	{
+		name:    "a client gives up before the feed responds",
+		changes: []change{once("docs/clients/purser.py", "timeout=40", "timeout=20")},
+		pkg:     "./cmd/purser", tests: "TestClientsOutwaitTheFeed",
+	},
+	{
 		name:    "a member who may not read wallets is linked to them",
 		changes: []change{once("web/site/paths.go", "return req.LinkIfPermitted(tenancy.WalletsRead, \"wallets\", id.Format(ids.Wallet))", "return req.LinkIfPermitted(tenancy.JournalRead, \"wallets\", id.Format(ids.Wallet))")},
 		pkg:     "./cmd/purser", tests: "TestDemo",

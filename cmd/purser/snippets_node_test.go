@@ -30,3 +30,11 @@ func TestTypeScriptGuidesAreTrue(t *testing.T) {
 	base, environ := startServer(t)
 	followGuides(t, checkedGuides(t), docs.FindLanguage("typescript"), base, environ)
 }
+
+func TestTypeScriptClientRepeatsOnlyWhatIsSafe(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	writeClient(t, "typescript", folder, "purser.mts")
+	writeFile(t, filepath.Join(folder, "calls.mts"), typescriptClientCalls)
+	repeatsOnlyWhatIsSafe(t, folder, "node", "--import", tsx(t), "calls.mts")
+}

@@ -13,6 +13,16 @@ class PurserError(Exception):
         self.status, self.code, self.answer = status, answer["error"], answer
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would turn a POST into a GET, and send the key to another server."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirects)
+
+
 def get(path):
     return call("GET", path)
 
@@ -26,20 +36,31 @@ def patch(path, body):
 
 
 def call(method, path, body=None):
-    """Sends a request until Purser responds. It is safe to repeat: the id of an event and
-    the idempotency key of a payment are in the body."""
+    """Sends a request until Purser responds. A POST without an id, an idempotency key or
+    events may have been carried out when its response is lost: it is only repeated after 429."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    repeatable = method != "POST" or path in ("/v1/check", "/v1/explain") or not {"id", "idempotencyKey", "events"}.isdisjoint(body or {})
     for attempt in range(6):
         request = urllib.request.Request(URL + path, data, headers, method=method)
+        status, wait = 0, 0
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:
+            with opener.open(request, timeout=40) as response:
                 return json.load(response)
         except urllib.error.HTTPError as refusal:
-            if refusal.code != 429 and refusal.code < 500:
-                raise PurserError(refusal.code, json.load(refusal)) from None
-            wait = float(refusal.headers.get("Retry-After") or 0)
+            status, wait = refusal.code, float(refusal.headers.get("Retry-After") or 0)
+            if status != 429 and status < 500:
+                raise PurserError(status, read(refusal)) from None
         except OSError:
-            wait = 0
+            pass
+        if status != 429 and not repeatable:
+            raise TimeoutError(f"no response from {URL}: read whether it was done before you send it again")
         time.sleep(wait or 0.2 * 2**attempt)
     raise TimeoutError(f"no response from {URL}: keep the id and try again later")
+
+
+def read(refusal):
+    try:
+        return json.load(refusal)
+    except ValueError:
+        return {"error": "unexpected_response", "message": f"status {refusal.code}: is {URL} Purser's address?"}
