@@ -37,7 +37,7 @@ func TestAlertPages(t *testing.T) {
 			stored.RearmPercent != 150 || stored.QuietHours != 1 || stored.Identity != "ann" || stored.CreditKey != "tokens" {
 			t.Errorf("it is %+v", stored)
 		}
-		wantTexts(t, b.get(t, path).body, "falls below 10 or 2.5 tokens, at most once every hour", "150% of it again")
+		wantTexts(t, b.get(t, path).body, "falls below 10 or 2.5 tokens, at most once every hour", "back at 150% of the threshold")
 		wantTexts(t, b.get(t, path+"/low/edit").body, `value="10"`, `value="2.5"`, `value="ann"`)
 	})
 	t.Run("a key is used once", func(t *testing.T) {

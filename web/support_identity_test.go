@@ -68,7 +68,7 @@ func TestErasePage(t *testing.T) {
 	}
 	says(t, admin.get(t, path), http.StatusOK, "Erase customer", "Deleted", "Kept")
 	says(t, admin.post(t, path, url.Values{"identity": {"other"}, "reason": {""}, "key": {"x"}}), http.StatusUnprocessableEntity, "not the identity", "Enter a reason")
-	says(t, admin.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"leaver asked"}, "key": {"x"}}), http.StatusUnprocessableEntity, "Leave the identity out")
+	says(t, admin.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"leaver asked"}, "key": {"x"}}), http.StatusUnprocessableEntity, "Don't include the identity")
 	for range 2 {
 		if sent := admin.post(t, path, url.Values{"identity": {"leaver"}, "reason": {"asked"}, "key": {"x"}}); sent.status != http.StatusSeeOther || sent.location != page {
 			t.Fatalf("status %d, to %s", sent.status, sent.location)

@@ -10,12 +10,12 @@ import (
 	"purser/store/internal/ledger"
 )
 
-// announceTopUp tells of a top-up that will not be paid. A paid one is told with its
+// announceTopUp announces a top-up that will not be paid. A paid one is announced with its
 // journal entry.
 func (tx appTx) announceTopUp(ctx context.Context, w *ledger.Wallet, before billing.TopUpStatus, t billing.TopUp, now int64) error {
 	kinds := map[billing.TopUpStatus]notify.Type{billing.TopUpFailed: notify.TopUpFailed, billing.TopUpExpired: notify.TopUpExpired}
-	kind, told := kinds[t.Status]
-	if !told || t.Status == before {
+	kind, announced := kinds[t.Status]
+	if !announced || t.Status == before {
 		return nil
 	}
 	return tx.Notify(ctx, notify.New(kind, w.ID, notify.TopUpData{
@@ -24,8 +24,8 @@ func (tx appTx) announceTopUp(ctx context.Context, w *ledger.Wallet, before bill
 	}, now))
 }
 
-// announceLost tells that a dispute is closed and lost: its credits were taken back when
-// it was opened, so there is no entry. A won one is told with the entry that returns them.
+// announceLost announces that a dispute is closed and lost: its credits were taken back when
+// it was opened, so there is no entry. A won one is announced with the entry that returns them.
 func (tx appTx) announceLost(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) error {
 	for _, credited := range p.Credits {
 		held, err := tx.Balance(ctx, w.ID, metering.Credit{ID: credited.CreditID, Key: credited.CreditKey})
@@ -43,11 +43,11 @@ func (tx appTx) announceLost(ctx context.Context, w *ledger.Wallet, p billing.Pa
 	return nil
 }
 
-// announceSync tells that the provider has a plan, or rejected it.
+// announceSync announces that the provider has a plan, or rejected it.
 func (tx appTx) announceSync(ctx context.Context, before, p billing.Plan) error {
 	kinds := map[billing.SyncStatus]notify.Type{billing.SyncDone: notify.PlanSynced, billing.SyncFailed: notify.PlanSyncFailed}
-	kind, told := kinds[p.Sync.Status]
-	if !told || p.Sync.Status == before.Sync.Status && p.Sync.Error == before.Sync.Error {
+	kind, announced := kinds[p.Sync.Status]
+	if !announced || p.Sync.Status == before.Sync.Status && p.Sync.Error == before.Sync.Error {
 		return nil
 	}
 	now, err := tx.AppTime(ctx)
@@ -64,10 +64,10 @@ var subscriptionTypes = map[billing.Transition]notify.Type{
 	billing.PaymentFailed: notify.SubscriptionPaymentFailed, billing.Ended: notify.SubscriptionEnded,
 }
 
-// announceSubscription tells what happened to a subscription.
+// announceSubscription announces what happened to a subscription.
 func (tx appTx) announceSubscription(ctx context.Context, w *ledger.Wallet, before *billing.Subscription, s billing.Subscription) error {
-	kind, told := subscriptionTypes[s.TransitionFrom(before)]
-	if !told {
+	kind, announced := subscriptionTypes[s.TransitionFrom(before)]
+	if !announced {
 		return nil
 	}
 	now, err := tx.AppTime(ctx)

@@ -204,9 +204,9 @@ func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 }
 
 // Due lists applications whose accounts have something to do by now, the longest
-// waiting first, at most so many.
-func (w SandboxAccounts) Due(ctx context.Context, at int64, most int) ([]ids.ID, error) {
-	scopes, err := w.handles.queues.Due(ctx, queue.SandboxWake, at, most)
+// waiting first, at most limit.
+func (w SandboxAccounts) Due(ctx context.Context, at int64, limit int) ([]ids.ID, error) {
+	scopes, err := w.handles.queues.Due(ctx, queue.SandboxWake, at, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (w SandboxAccounts) Due(ctx context.Context, at int64, most int) ([]ids.ID,
 	return apps, nil
 }
 
-// app is the door to an application whose organization does not matter: the
+// app is a handle of an application whose organization does not matter: the
 // statements above take it from the application's own row.
 func (w SandboxAccounts) app(id ids.ID) App {
 	return w.handles.App(tenancy.Scope{AppID: id})

@@ -29,8 +29,8 @@ type Invitation struct {
 }
 
 // Invite keeps an invitation. Its link is not part of it. What the inviter may give
-// is looked at here, under a lock: one whose access is taken away at this moment
-// would otherwise leave a door open behind them.
+// is checked here, under a lock: otherwise a member whose access is being revoked could
+// still invite someone.
 func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mails ...Mail) error {
 	if i.OrgID != o.id {
 		return fault.New(fault.PathNotFound)

@@ -83,12 +83,12 @@ func (o Org) revokeAccess(ctx context.Context, tx peopleTx, user ids.ID) error {
 
 // accessFields adds an access to the fields of an audit row.
 func accessFields(a tenancy.Access, facts audit.Fields) audit.Fields {
-	told := audit.Fields{"role": string(a.Role)}
+	fields := audit.Fields{"role": string(a.Role)}
 	if a.Role == tenancy.Custom {
-		told["permissions"] = a.Custom.String()
+		fields["permissions"] = a.Custom.String()
 	}
-	maps.Copy(told, facts)
-	return told
+	maps.Copy(fields, facts)
+	return fields
 }
 
 // MemberProfile is a member with their account.

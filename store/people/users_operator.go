@@ -44,9 +44,9 @@ func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
 		if err := putPassword(ctx, tx, user, r.Encoded, r.By.At, r.By.At+ResetLasts.Milliseconds()); err != nil {
 			return err
 		}
-		told := audit.Fields{"password": "replaced"}
+		fields := audit.Fields{"password": "replaced"}
 		if r.RemovesFactor {
-			told["authenticator"] = "removed"
+			fields["authenticator"] = "removed"
 			if err := e.handles.User(user).removeFactor(ctx, tx); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, code[:]); err != nil {
 			return fmt.Errorf("store: forget attempts: %w", err)
 		}
-		return auditAllOrganizations(ctx, tx, user, r.By, audit.Action{Action: "member.reset", Target: user.Format(ids.User), After: told})
+		return auditAllOrganizations(ctx, tx, user, r.By, audit.Action{Action: "member.reset", Target: user.Format(ids.User), After: fields})
 	})
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // ScopesWithJobs lists applications that have billing work by now, the longest
-// waiting first, at most so many. It says nothing about the work.
-func (q Queues) ScopesWithJobs(ctx context.Context, realNow int64, most int) ([]tenancy.Scope, error) {
-	return q.Due(ctx, jobsWake, realNow, most)
+// waiting first, at most limit. It says nothing about the work.
+func (q Queues) ScopesWithJobs(ctx context.Context, realNow int64, limit int) ([]tenancy.Scope, error) {
+	return q.Due(ctx, jobsWake, realNow, limit)
 }
 
 // JobQueue describes the jobs of one kind of queue, of all applications.
@@ -46,9 +46,9 @@ func (q Queues) JobQueues(ctx context.Context) ([]JobQueue, error) {
 }
 
 // Due lists the applications whose hint of a kind is due, the longest waiting first.
-func (q Queues) Due(ctx context.Context, kind string, realNow int64, most int) ([]tenancy.Scope, error) {
+func (q Queues) Due(ctx context.Context, kind string, realNow int64, limit int) ([]tenancy.Scope, error) {
 	rows, err := q.db.Pool.Query(ctx, `
-		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, most)
+		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, limit)
 	if err != nil {
 		return nil, fmt.Errorf("store: work hints: %w", err)
 	}

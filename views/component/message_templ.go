@@ -128,7 +128,7 @@ func Problems(r Refusal) templ.Component {
 	})
 }
 
-// Message is told once, on the page after an action.
+// Message is shown once, on the page after an action.
 type Message struct {
 	Text string
 	Tone string // ok when empty; or warn, danger

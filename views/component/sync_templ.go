@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "purser/billing"
 
-// Standing is where a plan or feature stands with the payment provider.
-type Standing struct {
+// SyncState is whether the payment provider has a plan, and why not.
+type SyncState struct {
 	Status billing.SyncStatus
 	Error  string // what the provider said, in full
 	Retry  string // where a POST tries again; empty where one may not
@@ -61,7 +61,7 @@ func SyncPill(status billing.SyncStatus) templ.Component {
 }
 
 // Sync is the state with the provider's own words and a way to try again.
-func Sync(s Standing) templ.Component {
+func Sync(s SyncState) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

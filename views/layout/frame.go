@@ -27,8 +27,7 @@ type Archived struct {
 	Restore string // where a form restores it; empty when the person may not
 }
 
-// Clock is one that a sandbox was told to move. It is zero where time runs as
-// everywhere.
+// Clock is a sandbox clock that was advanced; zero otherwise.
 type Clock struct {
 	At    int64
 	Ahead int64 // of the server's, in milliseconds

@@ -106,8 +106,8 @@ func gallerySteps() []component.Step {
 	}
 }
 
-func galleryStandings() []component.Standing {
-	return []component.Standing{
+func gallerySyncStates() []component.SyncState {
+	return []component.SyncState{
 		{Status: billing.SyncDone},
 		{Status: billing.SyncPending},
 		{Status: billing.SyncFailed, Error: "No such tax behaviour for price: the account has no default. (request req_8sKx1)", Retry: "#retry"},

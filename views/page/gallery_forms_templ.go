@@ -69,8 +69,8 @@ func galleryExplanations() templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			for _, standing := range galleryStandings() {
-				templ_7745c5c3_Err = component.Sync(standing).Render(ctx, templ_7745c5c3_Buffer)
+			for _, state := range gallerySyncStates() {
+				templ_7745c5c3_Err = component.Sync(state).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

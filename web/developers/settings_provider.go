@@ -27,7 +27,7 @@ func (s *Pages) loadProvider(req *site.Request) (settingspage.Provider, error) {
 	return settingspage.Provider{
 		API:   s.sandboxAPI(req),
 		Known: true, Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
-		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Hears: connected.Webhooks,
+		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Verifies: connected.Webhooks,
 	}, err
 }
 

@@ -77,11 +77,11 @@ func docsFrame(req *site.Request, title, current string) (layout.DocsFrame, erro
 		{Key: "error-codes", Label: "Error codes", Href: "/docs/errors"},
 		{Key: "changelog", Label: "Changelog", Href: "/docs/changelog"},
 	}}
-	door := layout.NavItem{Key: "login", Label: "Sign in", Href: "/login"}
+	accountLink := layout.NavItem{Key: "login", Label: "Sign in", Href: "/login"}
 	if req.IsSignedIn() {
-		door = layout.NavItem{Key: "organizations", Label: "Your organizations", Href: "/o"}
+		accountLink = layout.NavItem{Key: "organizations", Label: "Your organizations", Href: "/o"}
 	}
-	nav[0].Items = []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}, door}
+	nav[0].Items = []layout.NavItem{{Key: "home", Label: "Documentation", Href: "/docs"}, accountLink}
 	return layout.DocsFrame{Title: title, Current: current, Nav: append(nav, lookup)}, nil
 }
 

@@ -50,7 +50,7 @@ func plainCookieName(address string) string {
 
 func newSessions(auth people.Auth, address string, https bool, now func() int64) *scs.SessionManager {
 	m := scs.New()
-	m.Store = sessionStore{entrance: auth, now: now}
+	m.Store = sessionStore{auth: auth, now: now}
 	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
 	m.Cookie.Name = plainCookieName(address)
 	if https {
@@ -80,14 +80,14 @@ type bearerKey struct{}
 
 // sessionStore stores sessions in Postgres.
 type sessionStore struct {
-	entrance people.Auth
-	now      func() int64
+	auth people.Auth
+	now  func() int64
 }
 
 // FindCtx reads a session.
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now := s.now()
-	return s.entrance.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
+	return s.auth.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
 }
 
 // CommitCtx saves a session. Only a session that began in this request is inserted: one
@@ -102,14 +102,14 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	var err error
 	switch {
 	case b.renewed:
-		b.saved, err = s.entrance.RenewSession(ctx, b.Token, token, kept, content)
+		b.saved, err = s.auth.RenewSession(ctx, b.Token, token, kept, content)
 	case token != b.Token:
 		kept.ID, kept.CreatedAt, kept.PasswordAt = ids.New(), now, b.passwordAt
-		b.saved, err = s.entrance.OpenSession(ctx, token, kept, content, b.Mails...)
+		b.saved, err = s.auth.OpenSession(ctx, token, kept, content, b.Mails...)
 	case b.changed:
-		b.saved, err = s.entrance.ContinueSession(ctx, token, kept, content)
+		b.saved, err = s.auth.ContinueSession(ctx, token, kept, content)
 	default:
-		b.saved, err = s.entrance.TouchSession(ctx, token, kept)
+		b.saved, err = s.auth.TouchSession(ctx, token, kept)
 	}
 	return err
 }
@@ -119,7 +119,7 @@ func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
 	if ctx.Value(bearerKey{}).(*Bearer).renewed {
 		return nil
 	}
-	return s.entrance.CloseSession(ctx, token)
+	return s.auth.CloseSession(ctx, token)
 }
 
 // Find implements scs.Store. scs prefers the context variants, so Find, Commit and Delete

@@ -32,10 +32,10 @@ func (s *Pages) check(req *site.Request) (site.Response, error) {
 	if view.Quantity == "" {
 		view.Quantity = "1"
 	}
-	use, problems := parseCheck(view)
+	usage, problems := parseCheck(view)
 	if asked && len(problems) == 0 {
-		use.Scope = req.Scope()
-		view.Answer, err = s.runCheck(req, use)
+		usage.Scope = req.Scope()
+		view.Answer, err = s.runCheck(req, usage)
 		if fault.Is(err, fault.FeatureNotFound) {
 			problems, err = append(problems, component.Problem{Field: "feature", Message: "Feature not found."}), nil
 		}
@@ -52,7 +52,7 @@ func (s *Pages) check(req *site.Request) (site.Response, error) {
 }
 
 // parseCheck parses the usage to check, with the API's limits.
-func parseCheck(form supportpage.CheckForm) (use store.Usage, problems []component.Problem) {
+func parseCheck(form supportpage.CheckForm) (usage store.Usage, problems []component.Problem) {
 	fail := func(field, message string) {
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
@@ -66,22 +66,22 @@ func parseCheck(form supportpage.CheckForm) (use store.Usage, problems []compone
 	if err != nil || quantity < 1 || quantity > metering.MaxQuantity {
 		fail("quantity", "Enter a whole number from 1 to 9,007,199,254,740,991.")
 	}
-	use = store.Usage{Identity: form.Identity, FeatureKey: form.FeatureKey, Usage: metering.Usage{EntityID: form.EntityID, Quantity: quantity}}
+	usage = store.Usage{Identity: form.Identity, FeatureKey: form.FeatureKey, Usage: metering.Usage{EntityID: form.EntityID, Quantity: quantity}}
 	if form.Amount != "" {
 		amount, ok := metering.ParseCredits(form.Amount)
 		if !ok {
 			fail("amount", "Enter a number such as 12.5 (up to 9 decimals).")
 		}
-		use.Amount = &amount
+		usage.Amount = &amount
 	}
-	return use, problems
+	return usage, problems
 }
 
-func (s *Pages) runCheck(req *site.Request, use store.Usage) (*supportpage.CheckAnswer, error) {
+func (s *Pages) runCheck(req *site.Request, usage store.Usage) (*supportpage.CheckAnswer, error) {
 	if s.usage == nil {
 		return nil, errNoUsage
 	}
-	d, err := s.usage.Explain(use)
+	d, err := s.usage.Explain(usage)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *Pages) runCheck(req *site.Request, use store.Usage) (*supportpage.Check
 		a.Title = "Denied: " + fault.New(d.Code).Message
 	}
 	a.Gates = gateLines(&d)
-	wallet, err := req.Tenant().Wallet(req.Context, use.Identity)
+	wallet, err := req.Tenant().Wallet(req.Context, usage.Identity)
 	if err == nil {
 		a.WalletHref = req.WalletLink(wallet.ID)
 	} else if !fault.Is(err, fault.WalletNotFound) {

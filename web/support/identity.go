@@ -66,7 +66,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	}
 	reason := readReason(f, store.MaxErasureReason)
 	if strings.Contains(reason, w.Identity) {
-		f.Fail("reason", "The reason is kept. Leave the identity out of it.")
+		f.Fail("reason", "The reason is stored. Don't include the identity.")
 	}
 	if f.Text("identity") != w.Identity {
 		f.Fail("identity", "This is not the identity of this wallet.")

@@ -35,7 +35,7 @@ func statementMonths(req *site.Request, created int64) (options []component.Opti
 func statement(req *site.Request, identity, owner, month string) (site.Response, error) {
 	first, err := time.ParseInLocation(monthLayout, month, req.Zone())
 	if err != nil {
-		return site.Response{}, fault.Newf(fault.InvalidRequest, "month must be a month such as 2026-10.")
+		return site.Response{}, fault.Newf(fault.InvalidRequest, "Enter a month, such as 2026-10.")
 	}
 	from, to := first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
 	rows, err := balanceRows(req, identity, "closing balance", min(to-1, req.Now()))

@@ -19,7 +19,7 @@ func (s *Pages) transferForm(req *site.Request) (site.Response, error) {
 	return site.Show(view), err
 }
 
-// readTransfer shows what a transfer would do, and does it once that was confirmed. The
+// transfer shows what a transfer would do, and does it once that was confirmed. The
 // form's id is the idempotency key, so that a form sent twice moves credits once.
 func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 	head, from, err := s.walletHead(req, "")

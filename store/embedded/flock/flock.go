@@ -68,7 +68,7 @@ func Try(path string, mode Mode) (*Lock, error) {
 
 // Upgrade makes a shared lock exclusive, or returns ErrHeld when it has other
 // holders. In both cases the shared lock may be lost on the way, so it serves
-// only those who are about to let go, or who keep new holders out otherwise.
+// only those who are about to release it, or who keep new holders out otherwise.
 func (l *Lock) Upgrade() error { return l.flock(Exclusive) }
 
 // File is the open file. A child process that inherits it holds the lock too,

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Up to so many different ids a sketch is exact.
+	// Up to this many distinct ids a sketch is exact.
 	Exact = 512
 	// Past them it is a HyperLogLog of 2^12 registers: right to 1.6 in a hundred, in
 	// the four kilobytes that the exact ids took as well.

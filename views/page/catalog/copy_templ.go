@@ -21,7 +21,7 @@ type Copy struct {
 	Frame   layout.Frame
 	Path    string // of this page
 	Back    string
-	New     string // the form of an application; empty for who may not
+	New     string // the form of an application; empty without the permission
 	Targets []component.Option
 	Target  string // the slug of the chosen application
 	Name    string // its name

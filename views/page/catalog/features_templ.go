@@ -367,7 +367,7 @@ func (f FeatureForm) pricingLock() string {
 	return ""
 }
 
-// lockedToo is for the fields that the same lock holds: it is told once.
+// lockedToo is for the fields that the same lock holds: the reason is shown once.
 func (f FeatureForm) lockedToo() string {
 	if f.Stored.PlanPricingLocked {
 		return "Locked along with the pricing."

@@ -286,7 +286,7 @@ func planSync(f PlanForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Sync(component.Standing{Status: f.Stored.Sync.Status, Error: f.Stored.Sync.Error, Retry: f.retry()}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Sync(component.SyncState{Status: f.Stored.Sync.Status, Error: f.Stored.Sync.Error, Retry: f.retry()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

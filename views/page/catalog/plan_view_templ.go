@@ -21,9 +21,9 @@ type PlanView struct {
 	Base     string
 	Stored   billing.Plan
 	Percents []MultiplierRow
-	Edit     string // empty for who may not
+	Edit     string // empty without the permission
 
-	Subscribers *SubscriberCount // nil for who may not read subscriptions
+	Subscribers *SubscriberCount // nil without permission to read subscriptions
 }
 
 // PlanViewPage says in words what the plan costs and brings.
@@ -137,7 +137,7 @@ func PlanViewPage(p PlanView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = component.Sync(component.Standing{Status: p.Stored.Sync.Status, Error: p.Stored.Sync.Error}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Sync(component.SyncState{Status: p.Stored.Sync.Status, Error: p.Stored.Sync.Error}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

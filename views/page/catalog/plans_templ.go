@@ -21,7 +21,7 @@ type PlanList struct {
 	Frame   layout.Frame
 	Base    string
 	Plans   []billing.Plan
-	Counts  map[string]SubscriberCount // by plan key; nil for who may not read subscriptions
+	Counts  map[string]SubscriberCount // by plan key; nil without permission to read subscriptions
 	MayEdit bool
 	Copy    string // to a live application; empty if there is none
 	Pages   component.Pages

@@ -45,7 +45,7 @@ type DeliveryRow struct {
 	LastStatus int
 	LastError  string
 	LastAt     int64  // zero before the first attempt
-	Redeliver  string // where it is sent again; empty for who may not, and while it is pending
+	Redeliver  string // where it is sent again; empty without the permission, and while it is pending
 }
 
 func (d DeliveryRow) badge() component.Badge {

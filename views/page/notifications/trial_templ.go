@@ -19,7 +19,7 @@ type Trial struct {
 	Path     string // of the page
 	Program  string // the command of this server's program
 	Address  string // of the server
-	NewKey   string // where a key is created; empty for who may not
+	NewKey   string // where a key is created; empty without the permission
 	Open     bool   // shown at once, after a language was chosen
 	Language docs.Language
 	Receiver string   // a program in the language

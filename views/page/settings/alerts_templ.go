@@ -38,7 +38,7 @@ func AlertSentence(r metering.AlertRule) string {
 	if r.QuietHours > 0 {
 		text += ", at most once every " + hours(r.QuietHours)
 	}
-	return text + ". A threshold can raise the next alert after the balance was at " + strconv.FormatInt(r.RearmPercent, 10) + "% of it again."
+	return text + ". It alerts again only after the balance is back at " + strconv.FormatInt(r.RearmPercent, 10) + "% of the threshold."
 }
 
 func hours(n int64) string {
@@ -126,7 +126,7 @@ func AlertRules(l AlertRuleList) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Alerts", Lead: "Be told before a customer runs out. An alert is a notification: it's in the feed, and sent to your webhooks."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Alerts", Lead: "Get notified before a customer runs out of credits. An alert is a notification: it's in the feed, and sent to your webhooks."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

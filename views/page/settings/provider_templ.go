@@ -19,8 +19,8 @@ type Provider struct {
 	Account    string // the provider's name for it
 	LastFour   string // of its key
 	WebhookURL string // where the provider is to send its events
-	Hears      bool   // the provider's events can be verified
-	Panel      string // where the sandbox is operated; empty for who may not
+	Verifies   bool   // the provider's events can be verified
+	Panel      string // where the sandbox is operated; empty without the permission
 	API        SandboxAPI
 	SandboxOff bool // this server has no sandbox
 }
@@ -35,7 +35,7 @@ type SandboxAPI struct {
 
 func (p Provider) badge() component.Badge {
 	switch {
-	case p.Stripe && p.Hears:
+	case p.Stripe && p.Verifies:
 		return component.Badge{Text: "Connected", Tone: "ok"}
 	case p.Stripe:
 		return component.Badge{Text: "Webhook secret missing", Tone: "warn"}

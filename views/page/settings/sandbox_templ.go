@@ -18,7 +18,7 @@ import (
 type SandboxPanel struct {
 	Frame    layout.Frame
 	Path     string // the page's own
-	Settings string // empty for who may not open it
+	Settings string // empty without permission to open it
 	API      SandboxAPI
 	Stripe   bool // the application uses a Stripe account instead
 	Now      int64
@@ -715,7 +715,7 @@ func sandboxPayments(s SandboxPanel) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "payments", Title: "Payments", Lead: "Open checkouts are paid, declined or left on their own page. Paid ones can be refunded and disputed."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "payments", Title: "Payments", Lead: "Pay, decline or abandon open checkouts on their own page. Refund or dispute paid ones here."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -125,7 +125,7 @@ type AddCredits struct {
 	CreditKey string
 	Credits   []component.Option
 	Amount    string
-	Key       string // of the deposit, so that it is made once
+	Key       string // idempotency key of the form
 	Review    *CreditsReview
 	component.Answered
 }
@@ -399,7 +399,7 @@ func AddCreditsPage(a AddCredits) templ.Component {
 type CheckoutLink struct {
 	WalletHead
 	Form    string
-	Key     string // of the checkout, so that it is made once
+	Key     string // idempotency key of the form
 	PlanKey string
 	Plans   []component.Option
 	URL     string // of the page that was made
@@ -1083,7 +1083,7 @@ type PlanActions struct {
 	Checkout string // makes a checkout link
 	Change   string
 	Cancel   string // takes cancel or undo
-	Key      string // of the cancellation, so that it is made once
+	Key      string // idempotency key of the form
 }
 
 func walletPlanActions(h WalletHead) templ.Component {

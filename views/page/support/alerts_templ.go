@@ -13,11 +13,11 @@ import (
 	"purser/views/layout"
 )
 
-// AlertList is the page of what a person should look at in the payments.
+// AlertList is the page of payment issues.
 type AlertList struct {
 	layout.Frame
 	Path   string
-	All    bool // those that were looked at too
+	All    bool // resolved ones too
 	Alerts []AlertRow
 	Pages  component.Pages
 }
@@ -31,7 +31,7 @@ type AlertRow struct {
 	WalletHref string
 	CreatedAt  int64
 	ResolvedAt int64
-	Resolve    string // where "Mark as resolved" leads; empty for who may not
+	Resolve    string // where "Mark as resolved" leads; empty without the permission
 }
 
 func (l AlertList) shows() []component.Tab {

@@ -49,7 +49,7 @@ func (a CheckAnswer) tone() string {
 	return "danger"
 }
 
-// Check asks why a use is denied, and answers.
+// Check asks why usage is denied, and answers.
 func Check(f CheckForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -483,7 +483,7 @@ type DenialDetails struct {
 	Wallet      string // its denials
 	FeatureKey  string
 	FeatureName string
-	FeatureHref string // empty for who may not read features
+	FeatureHref string // empty without permission to read features
 	Unit        string
 	Quantity    int64
 	EventID     string
@@ -494,15 +494,15 @@ type DenialDetails struct {
 	At          int64
 	KeyName     string
 	KeyID       string
-	KeyHref     string // empty for who may not read keys
+	KeyHref     string // empty without permission to read keys
 	RequestID   string
-	RequestHref string // empty for who may not read requests
+	RequestHref string // empty without permission to read requests
 	Again       string // runs the same check now
 }
 
 func (d DenialDetails) kind() string {
 	if d.Check {
-		return "Check (POST /v1/check answered no)"
+		return "Check (POST /v1/check returned allowed: false)"
 	}
 	return "Usage (the event was refused)"
 }

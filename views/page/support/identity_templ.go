@@ -13,7 +13,7 @@ import "purser/views/component"
 // RenameForm gives a wallet another identity.
 type RenameForm struct {
 	WalletHead
-	Key string // made with the form, so that it is done once
+	Key string // idempotency key of the form
 	To  string
 	component.Answered
 }
@@ -151,7 +151,7 @@ func RenamePage(f RenameForm) templ.Component {
 // EraseForm replaces the identity of a wallet for good.
 type EraseForm struct {
 	WalletHead
-	Key    string // made with the form, so that it is done once
+	Key    string // idempotency key of the form
 	Typed  string // the identity, typed to confirm
 	Reason string
 	component.Answered

@@ -781,7 +781,7 @@ func journalProofs(proofs []JournalProof) templ.Component {
 // AdjustForm corrects a balance by hand.
 type AdjustForm struct {
 	WalletHead
-	EntryID   string // made with the form, so that it is taken once
+	EntryID   string // idempotency key of the form
 	CreditKey string
 	Credits   []component.Option
 	Direction string // in or out

@@ -25,11 +25,11 @@ type Overview struct {
 	Steps     []component.Step // of setting up; none once all are done
 	Top       []TopFeature
 	Reasons   []TopReason
-	Money     *Money     // nil for who may not see payments
-	Verified  []Verified // none for who may not see the books
-	Used      bool       // ever, so that days without a use are not the first
+	Money     *Money     // nil without permission to see payments
+	Verified  []Verified // none without permission to read the journal
+	Used      bool       // the application has had usage
 
-	// Where one goes on from days without anything; empty when it is not for the person.
+	// Links of empty charts; empty without the permission.
 	Quickstart, Events, Check string
 }
 
@@ -67,7 +67,7 @@ type TopReason struct {
 	Count int64
 }
 
-// OverviewPage shows how the application fares.
+// OverviewPage shows usage, denials and revenue.
 func OverviewPage(o Overview) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

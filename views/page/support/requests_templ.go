@@ -24,7 +24,7 @@ type RequestList struct {
 	KeptDays  int // of failures
 	Identity  string
 	KeyID     string
-	Keys      []component.Option // empty for who may not read keys
+	Keys      []component.Option // empty without permission to read keys
 	Class     string
 	Classes   []component.Option
 	Code      string
@@ -1030,7 +1030,7 @@ func RequestPage(d RequestDetails) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Card(component.CardHead{ID: "denials", Title: "Denials", Lead: "What this request was refused, and why."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var36), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Card(component.CardHead{ID: "denials", Title: "Denials", Lead: "Why usage in this request was denied."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var36), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

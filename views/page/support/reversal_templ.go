@@ -144,7 +144,7 @@ type ReverseForm struct {
 	Identity  string
 	CreditKey string
 	Left      metering.Amount // of the charge
-	EntryID   string          // made with the form, so that it is taken once
+	EntryID   string          // idempotency key of the form
 	Amount    string
 	Reason    string
 	component.Answered

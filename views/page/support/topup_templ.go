@@ -14,7 +14,7 @@ import "purser/views/component"
 type TopUpLink struct {
 	WalletHead
 	Form      string
-	Key       string // of the checkout, so that it is made once
+	Key       string // idempotency key of the form
 	CreditKey string
 	Credits   []component.Option
 	Amount    string

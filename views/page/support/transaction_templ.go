@@ -51,10 +51,10 @@ type EventDetails struct {
 	RequestID   string
 	FeatureKey  string
 	FeatureName string
-	FeatureHref string // empty for who may not read features
+	FeatureHref string // empty without permission to read features
 	Unit        string
 	KeyName     string
-	KeyHref     string // empty for who may not read keys
+	KeyHref     string // empty without permission to read keys
 	KeyID       string
 	FirstHref   string // the transaction that was charged in its place
 	FirstID     string

@@ -63,7 +63,7 @@ func otherWallet(l JournalRow) templ.Component {
 // confirmation.
 type TransferForm struct {
 	WalletHead
-	EntryID   string // made with the form, so that it is taken once
+	EntryID   string // idempotency key of the form
 	To        string
 	CreditKey string
 	Credits   []component.Option

@@ -30,14 +30,14 @@ type WalletHead struct {
 	Current       metering.Period // of the billing period, now
 	Locked        bool
 	Subscription  *SubscriptionRow
-	Plan          *WalletPlan // nil without a plan, and for who may not read subscriptions
-	Check         string      // where a denial is explained; empty for who may not
-	Adjust        string      // where a balance is corrected; empty for who may not
-	Export        string      // where everything about the customer is downloaded; empty for who may not
-	Transfer      string      // where credits are moved to another wallet; empty for who may not
-	Deposit       string      // where credits are added; empty for who may not
-	Rename        string      // where it gets another identity; empty for who may not
-	Erase         string      // where it is erased; empty for who may not
+	Plan          *WalletPlan // nil without a plan, and without permission to read subscriptions
+	Check         string      // where a denial is explained; empty without the permission
+	Adjust        string      // where a balance is corrected; empty without the permission
+	Export        string      // where everything about the customer is downloaded; empty without the permission
+	Transfer      string      // where credits are moved to another wallet; empty without the permission
+	Deposit       string      // where credits are added; empty without the permission
+	Rename        string      // where it gets another identity; empty without the permission
+	Erase         string      // where it is erased; empty without the permission
 	Actions       PlanActions
 }
 
@@ -930,7 +930,7 @@ type WalletSubscriptions struct {
 	WalletHead
 	Subscriptions []SubscriptionRow
 	Test          bool   // a test application: its open invoices can be paid with test cards
-	Portal        string // where a form opens the identity's billing page; empty for who may not
+	Portal        string // where a form opens the identity's billing page; empty without the permission
 }
 
 // WalletSubscriptionsPage lists them.

@@ -18,7 +18,7 @@ import (
 type WalletList struct {
 	Frame             layout.Frame
 	Path              string
-	New               string // where a wallet is created; empty for who may not
+	New               string // where a wallet is created; empty without the permission
 	Query             string
 	Show              string // the filter
 	Shows             []component.Option
