@@ -248,8 +248,3 @@ func pathParameters(ec echo.Context) (map[string]string, error) {
 	}
 	return params, nil
 }
-
-// echoPath converts {name} to echo's :name.
-func echoPath(path string) string {
-	return strings.NewReplacer("{", ":", "}", "").Replace(path)
-}

@@ -142,7 +142,7 @@ func (s *Server) Gates() http.Handler {
 		}
 		r.handle = func(*call) (reply, error) { return created(eventReply{Status: "accepted"}), nil }
 		e := httpd.New(httpd.Options{}).Echo()
-		e.Add(r.method, echoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
+		e.Add(r.method, httpd.EchoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
 		return e
 	}
 	panic("there is no POST /v1/events")

@@ -129,6 +129,6 @@ func (s *Server) NetworkOf(r *http.Request) netip.Prefix { return s.networkOf(r)
 func (s *Server) Register(e *echo.Echo) {
 	e.Match(httpd.MethodsOf(http.MethodGet), "/v1/openapi.json", s.getOpenapi)
 	for _, r := range s.routes() {
-		e.Match(httpd.MethodsOf(r.method), echoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
+		e.Match(httpd.MethodsOf(r.method), httpd.EchoPath(r.path), s.serve(r, s.document.operation(r.method, r.path)))
 	}
 }

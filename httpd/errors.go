@@ -56,7 +56,7 @@ func (s *Server) handleError(err error, ec echo.Context) {
 	}
 	switch f.Kind() {
 	case fault.Limited:
-		header.Set("Retry-After", strconv.Itoa(retryAfter(err)))
+		header.Set("Retry-After", strconv.Itoa(RetryAfter(err)))
 	case fault.Unauthorized:
 		header.Set("WWW-Authenticate", `Bearer realm="purser"`)
 	case fault.NotAllowed:
@@ -180,8 +180,8 @@ type WaitError struct {
 // Unwrap gives the refusal.
 func (w *WaitError) Unwrap() error { return w.Fault }
 
-// retryAfter is the Retry-After of a refusal in whole seconds, at least one.
-func retryAfter(err error) int {
+// RetryAfter is the Retry-After of a refusal in whole seconds, at least one.
+func RetryAfter(err error) int {
 	if w, ok := errors.AsType[*WaitError](err); ok {
 		return max(1, int(math.Ceil(w.Wait.Seconds())))
 	}

@@ -15,9 +15,11 @@ var (
 	noSniff         = []string{"nosniff"}
 	noContent       = []string{"default-src 'none'; frame-ancestors 'none'"}
 	noReferrer      = []string{"no-referrer"}
-	// One year, the minimum for browsers' preload lists.
-	strictTransport = []string{"max-age=31536000; includeSubDomains"}
+	strictTransport = []string{StrictTransport}
 )
+
+// StrictTransport is one year, the minimum for browsers' preload lists.
+const StrictTransport = "max-age=31536000; includeSubDomains"
 
 // setHeaders sets the security headers of every response, and Connection: close while
 // the server drains.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -83,6 +84,11 @@ func MethodsOf(method string) []string {
 		return []string{method, http.MethodHead}
 	}
 	return []string{method}
+}
+
+// EchoPath converts {name} to echo's :name.
+func EchoPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }
 
 // StartDrain makes /readyz answer 503 and closes keep-alive connections after their next

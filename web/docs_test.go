@@ -15,12 +15,13 @@ import (
 	"purser/fault"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 // newDocsHarness is a site that knows the document of the API.
 func newDocsHarness(t *testing.T) *harness {
 	t.Helper()
-	return newHarnessOn(t, Options{Store: storetest.Open(t), BaseURL: "https://purser.example", Document: apiDocument(t)})
+	return newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), BaseURL: "https://purser.example"}, Document: apiDocument(t)})
 }
 
 func apiDocument(t *testing.T) *openapi.Object {

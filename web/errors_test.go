@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/store/storetest"
+	"purser/web/site"
 )
 
 func TestRenderError(t *testing.T) {
@@ -53,7 +54,7 @@ func TestRenderError(t *testing.T) {
 	t.Run("shows a hostile request id as text", func(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		c := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", nil), recorder)
-		if err := New(Options{Store: storetest.Open(t)}).RenderError(c, http.StatusNotFound, "<img src=x onerror=alert(1)>"); err != nil {
+		if err := New(Options{Options: site.Options{Store: storetest.Open(t)}}).RenderError(c, http.StatusNotFound, "<img src=x onerror=alert(1)>"); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(recorder.Body.String(), "<img src=x") {
@@ -64,7 +65,7 @@ func TestRenderError(t *testing.T) {
 	t.Run("leaves the request id out when there is none", func(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		c := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/x", nil), recorder)
-		if err := New(Options{Store: storetest.Open(t)}).RenderError(c, http.StatusNotFound, ""); err != nil {
+		if err := New(Options{Options: site.Options{Store: storetest.Open(t)}}).RenderError(c, http.StatusNotFound, ""); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(recorder.Body.String(), "Request ID") {

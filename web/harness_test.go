@@ -56,7 +56,7 @@ var rigSecret = []byte(strings.Repeat("k", vault.MinSecret))
 // newHarness serves the site as the composition root does.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	return newHarnessOn(t, Options{Store: storetest.Open(t), NewOrganizations: true})
+	return newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t)}, NewOrganizations: true})
 }
 
 // newHarnessOn is a harness on a store of the process's database.

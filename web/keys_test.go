@@ -17,6 +17,7 @@ import (
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 var (
@@ -79,7 +80,7 @@ func (r *harness) lastAction(t *testing.T) (action, target, text string) {
 func TestASecretIsShownOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), Log: slog.New(slog.NewTextHandler(&log, nil))}})
 	b := r.join(t, tenancy.Admin)
 	fields := keyFields(t, b, keys.Ingestion)
 	made := b.post(t, r.appPath("keys", "new"), fields)

@@ -14,12 +14,13 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
+	"purser/web/site"
 )
 
 // newProxyHarness is a clock harness whose callers say in a header where they come from.
 func newProxyHarness(t *testing.T) (*harness, *clock) {
 	t.Helper()
-	return newClockHarnessOn(t, Options{NewOrganizations: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	return newClockHarnessOn(t, Options{Options: site.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, NewOrganizations: true})
 }
 
 // at puts a browser behind the given address.

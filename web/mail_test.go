@@ -18,6 +18,7 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/tenancy/vault"
+	"purser/web/site"
 )
 
 // mailHarness is a site that sends mail to an SMTP server in this process. Its database
@@ -42,7 +43,7 @@ func newMailHarness(t *testing.T) *mailHarness {
 		Server: mail.Server{Host: "127.0.0.1", Port: inbox.Port}, TLS: &tls.Config{RootCAs: inbox.Roots},
 		From: netmail.Address{Address: "billing@example.com"},
 	})
-	return &mailHarness{newHarnessAt(t, address, Options{Store: db, Mail: outbox, BaseURL: "https://purser.example.com"}), inbox, outbox}
+	return &mailHarness{newHarnessAt(t, address, Options{Options: site.Options{Store: db, Mail: outbox, BaseURL: "https://purser.example.com"}}), inbox, outbox}
 }
 
 // mailed are the mails to an address, after all that wait were sent.

@@ -8,6 +8,7 @@ import (
 
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 // The harness's server is called from 127.0.0.1.
@@ -36,7 +37,7 @@ func TestThrottleByNetwork(t *testing.T) {
 	})
 	t.Run("tells callers apart that come through our proxy", func(t *testing.T) {
 		t.Parallel()
-		r := newHarnessOn(t, Options{Store: storetest.Open(t), NewOrganizations: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		r := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, NewOrganizations: true})
 		if refused := guess(t, r, elsewhere); refused != 0 {
 			t.Errorf("%d attempts are refused", refused)
 		}

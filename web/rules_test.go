@@ -132,7 +132,7 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 		}
 	})
 	t.Run("holds in every organization when the operator says so", func(t *testing.T) {
-		strict := newHarnessOn(t, Options{Store: storetest.Open(t), RequireFactor: true})
+		strict := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), RequireFactor: true}})
 		b := strict.join(t, tenancy.Owner)
 		if got := b.get(t, strict.orgPath()); !strings.HasPrefix(got.location, "/account/factor") {
 			t.Errorf("status %d, %s", got.status, got.location)
@@ -157,7 +157,7 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 
 func TestNewOrganizationsAreTheOperatorsUnlessTurnedOn(t *testing.T) {
 	t.Parallel()
-	r := newHarnessOn(t, Options{Store: storetest.Open(t)})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t)}})
 	owner := r.join(t, tenancy.Owner)
 	if got := owner.get(t, "/o/new"); got.status != http.StatusForbidden {
 		t.Errorf("the form: status %d", got.status)

@@ -13,6 +13,7 @@ import (
 	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/web/developers"
+	"purser/web/site"
 )
 
 // TestSandboxPanel holds the panel to who may use it and to what it asks of the sandbox.
@@ -38,7 +39,7 @@ func TestSandboxPanel(t *testing.T) {
 			return nil
 		},
 	}
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t), Controls: controls})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), Cashier: newTestCashier(t)}, Controls: controls})
 	live := r.newApplication(t, r.org, "Shop", true)
 	owner, support := r.join(t, tenancy.Owner), r.join(t, tenancy.Support)
 	panel := r.appPath("sandbox")

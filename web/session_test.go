@@ -12,6 +12,7 @@ import (
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 func TestSessions(t *testing.T) {
@@ -140,7 +141,7 @@ func TestSessionsFailClosed(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{})
 	noError(t, err)
-	r := newHarnessOn(t, Options{Store: db})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: db}})
 	b := r.join(t, tenancy.Owner)
 	db.Close()
 	for _, path := range []string{"/o", "/login", "/", r.orgPath("members")} {

@@ -120,7 +120,7 @@ func TestTheDangerZone(t *testing.T) {
 
 func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 	t.Parallel()
-	options := Options{Store: storetest.Open(t), Cashier: newTestCashier(t), Sandbox: func(app ids.ID) settingspage.SandboxAPI {
+	options := Options{Options: site.Options{Store: storetest.Open(t), Cashier: newTestCashier(t)}, Sandbox: func(app ids.ID) settingspage.SandboxAPI {
 		return settingspage.SandboxAPI{URL: "http://127.0.0.1:8081", Key: "sk_test_of_" + app.String(), Version: "2024-06-20"}
 	}}
 	r := newHarnessOn(t, options)
@@ -144,7 +144,7 @@ func TestTheSandboxesKeyIsShownToThoseWhoMayConnectAnAccount(t *testing.T) {
 
 func TestThePaymentProvider(t *testing.T) {
 	t.Parallel()
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t)})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), Cashier: newTestCashier(t)}})
 	b := r.join(t, tenancy.Admin)
 	path := r.appPath("settings")
 
@@ -187,7 +187,7 @@ func TestThePaymentProvider(t *testing.T) {
 
 func TestRetryingASync(t *testing.T) {
 	t.Parallel()
-	r := newHarnessOn(t, Options{Store: storetest.Open(t), Cashier: newTestCashier(t)})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: storetest.Open(t), Cashier: newTestCashier(t)}})
 	b := r.join(t, tenancy.Developer)
 	r.newCredit(t, "tokens")
 	r.newFeature(t, "messages", "tokens")

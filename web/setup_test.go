@@ -12,6 +12,7 @@ import (
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 // newFirstRun is a site on a database without any account.
@@ -21,7 +22,7 @@ func newFirstRun(t *testing.T) *harness {
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	return newHarnessAt(t, url, Options{Store: db, BaseURL: "http://purser.example"})
+	return newHarnessAt(t, url, Options{Options: site.Options{Store: db, BaseURL: "http://purser.example"}})
 }
 
 func (r *harness) offer(t *testing.T) string {

@@ -2,24 +2,18 @@ package web
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"purser/api/openapi"
 	"purser/docs"
 	"purser/ids"
-	"purser/mail"
 	"purser/notify/delivery"
-	"purser/payments/cashier"
 	"purser/static"
 	"purser/store"
-	"purser/tenancy/vault"
 	settingspage "purser/views/page/settings"
 	"purser/web/accounts"
 	"purser/web/catalog"
@@ -29,42 +23,22 @@ import (
 	"purser/web/support"
 )
 
-// Options configures a Site.
+// Options configures a Site. That there are Controls decides HasSandbox.
 type Options struct {
-	BaseURL string // the public URL, such as "http://127.0.0.1:8080"
-	Version string
-	Program string // the name of the command in instructions; "purser" if empty
+	site.Options
 	// Document is the served OpenAPI document, for the reference.
 	Document *openapi.Object
-	Store    *store.Store
 	// Usage answers the check page. Without it the page fails.
 	Usage *store.Engine
-	Log   *slog.Logger
-	// Now is the clock, in milliseconds since 1970; the database's if nil.
-	Now func() int64
-	// Vault seals the seeds of authenticators.
-	Vault *vault.Vault
-	// Mail sends invitations, reset links and notices. Nil for a server without SMTP.
-	Mail *mail.Outbox
-	// Cashier calls the payment providers. Nil for a server without payments.
-	Cashier *cashier.Cashier
 	// Deliveries sends notifications. Nil for a server without webhooks.
 	Deliveries *delivery.Dispatcher
 	// NewOrganizations lets everyone with an account create organizations.
 	NewOrganizations bool
-	// RequireFactor requires an authenticator of every member, in all organizations.
-	RequireFactor bool
 	// Sandbox returns the API access to an application's sandbox account; if nil, it is
 	// not shown.
 	Sandbox func(app ids.ID) settingspage.SandboxAPI
 	// Controls operate the payments sandbox; nil for a server without one.
 	Controls *developers.SandboxControls
-	// SandboxOff reports that this server has no payments sandbox.
-	SandboxOff bool
-	// TrustedProxies are networks whose X-Forwarded-For is trusted.
-	TrustedProxies []netip.Prefix
-	// Timeout is the deadline of a request; 15 seconds if zero.
-	Timeout time.Duration
 }
 
 // Site serves the dashboard and the documentation.
@@ -79,15 +53,12 @@ type Site struct {
 
 // New creates the site. It needs no closing.
 func New(options Options) *Site {
-	s := site.New(site.Options{
-		BaseURL: options.BaseURL, Version: options.Version, Program: options.Program, Store: options.Store, Log: options.Log, Now: options.Now,
-		Vault: options.Vault, Mail: options.Mail, Cashier: options.Cashier, RequireFactor: options.RequireFactor,
-		HasSandbox: options.Controls != nil, SandboxOff: options.SandboxOff, TrustedProxies: options.TrustedProxies, Timeout: options.Timeout,
-	})
+	options.HasSandbox = options.Controls != nil
+	s := site.New(options.Options)
 	reference := sync.OnceValues(func() (*docs.Reference, error) { return docs.ReadReference(options.Document) })
 	return &Site{
 		Site:     s,
-		accounts: accounts.New(s, accounts.Options{NewOrganizations: options.NewOrganizations}),
+		accounts: accounts.New(s, options.NewOrganizations),
 		catalog:  catalog.New(s),
 		developers: developers.New(s, developers.Options{
 			Reference: reference, Deliveries: options.Deliveries, Sandbox: options.Sandbox, Controls: options.Controls,

@@ -17,6 +17,7 @@ import (
 	"purser/static"
 	"purser/store"
 	"purser/store/storetest"
+	"purser/web/site"
 )
 
 const requestID = "req_01h455vb4pex5vsknk084sn02q"
@@ -71,7 +72,7 @@ func TestWelcome(t *testing.T) {
 	empty, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
 	noError(t, err)
 	t.Cleanup(empty.Close)
-	server := serveSite(t, Options{Store: empty, BaseURL: "https://purser.example/", Version: "1.2.3-<b>", Program: "bin/purser"})
+	server := serveSite(t, Options{Options: site.Options{Store: empty, BaseURL: "https://purser.example/", Version: "1.2.3-<b>", Program: "bin/purser"}})
 	response, body := ask(t, server, http.MethodGet, "/")
 	// Commands are highlighted: their text is what is left without tags.
 	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(body, ""))
@@ -159,7 +160,7 @@ func TestWelcome(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	t.Parallel()
-	server := serveSite(t, Options{BaseURL: "http://127.0.0.1:8080"})
+	server := serveSite(t, Options{Options: site.Options{BaseURL: "http://127.0.0.1:8080"}})
 	want := map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 			"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; frame-ancestors 'none'; base-uri 'none'",
@@ -180,14 +181,14 @@ func TestHeaders(t *testing.T) {
 	}
 
 	t.Run("promise https when the public address is https", func(t *testing.T) {
-		response, _ := ask(t, serveSite(t, Options{BaseURL: "https://purser.example"}), http.MethodGet, "/")
+		response, _ := ask(t, serveSite(t, Options{Options: site.Options{BaseURL: "https://purser.example"}}), http.MethodGet, "/")
 		if got := response.Header.Get("Strict-Transport-Security"); got != "max-age=31536000; includeSubDomains" {
 			t.Errorf("Strict-Transport-Security is %q", got)
 		}
 	})
 
 	t.Run("promise https when the connection is https", func(t *testing.T) {
-		site := New(Options{Store: storetest.Open(t)})
+		site := New(Options{Options: site.Options{Store: storetest.Open(t)}})
 		if !site.OverHTTPS(&http.Request{TLS: &tls.ConnectionState{}}) {
 			t.Error("a TLS connection is not seen")
 		}

@@ -15,7 +15,7 @@ import (
 func TestPaymentHold(t *testing.T) {
 	t.Parallel()
 	db, payments := storetest.Open(t), newTestCashier(t)
-	r := newHarnessOn(t, Options{Store: db, Cashier: payments, BaseURL: "https://purser.example"})
+	r := newHarnessOn(t, Options{Options: site.Options{Store: db, Cashier: payments, BaseURL: "https://purser.example"}})
 	live := r.newApplication(t, r.org, "Shop", true)
 	owe := func(app tenancy.Application) string {
 		t.Helper()

@@ -22,6 +22,7 @@ import (
 	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 // hostileIdentity is an identity that would be markup, a formula and a path.
@@ -41,7 +42,7 @@ func newSupportHarness(t *testing.T) *supportHarness {
 	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
-	d := &supportHarness{harness: newHarnessOn(t, Options{Store: db, Usage: usage}), usage: usage}
+	d := &supportHarness{harness: newHarnessOn(t, Options{Options: site.Options{Store: db}, Usage: usage}), usage: usage}
 	d.tenant = db.App(d.app.Scope())
 	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: d.app, Name: "Server", Preset: keys.Setup}, tenancy.AllPermissions(), d.site.Now(), rand.Reader)
 	noError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"purser/static"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 func TestThemeIsChosenWithoutAScript(t *testing.T) {
@@ -37,7 +38,7 @@ func TestThemeIsChosenWithoutAScript(t *testing.T) {
 
 func TestFilesThatBrowsersAskFor(t *testing.T) {
 	t.Parallel()
-	server := serveSite(t, Options{BaseURL: "http://127.0.0.1:8080"})
+	server := serveSite(t, Options{Options: site.Options{BaseURL: "http://127.0.0.1:8080"}})
 	for _, path := range static.FixedPaths() {
 		reply, body := ask(t, server, http.MethodGet, path)
 		if reply.StatusCode != http.StatusOK || body == "" || reply.Header.Get("Content-Type") == "" || !strings.Contains(reply.Header.Get("Cache-Control"), "max-age=86400") {

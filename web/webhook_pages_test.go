@@ -49,7 +49,7 @@ func newHooksHarness(t *testing.T) *hooksHarness {
 	noError(t, err)
 	h := &hooksHarness{queue: jobs.New(jobs.Options{Store: db})}
 	h.status.Store(http.StatusOK)
-	h.harness = newHarnessOn(t, Options{Store: db, Deliveries: delivery.New(delivery.Options{
+	h.harness = newHarnessOn(t, Options{Options: site.Options{Store: db}, Deliveries: delivery.New(delivery.Options{
 		Store: db, Vault: seals, Jobs: h.queue, Opened: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})})
 	h.receiver = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"purser/store/storetest"
 	"purser/web"
 	"purser/web/browsertest"
+	"purser/web/site"
 )
 
 // What is not visited by everyPage, and why.
@@ -209,7 +210,7 @@ func look(t *testing.T, tab *browsertest.Tab) {
 func openable(t *testing.T) (paths []string) {
 	t.Helper()
 	e := echo.New()
-	web.New(web.Options{Store: storetest.Open(t)}).Register(e)
+	web.New(web.Options{Options: site.Options{Store: storetest.Open(t)}}).Register(e)
 	for _, route := range e.Routes() {
 		if route.Method == http.MethodGet {
 			paths = append(paths, route.Path)

@@ -12,31 +12,32 @@ import (
 	"purser/store"
 	"purser/tenancy/vault"
 	"purser/web"
+	"purser/web/site"
 )
 
 // newSite creates the dashboard.
 func newSite(c config, db *database, usage *store.Engine, seals *vault.Vault, payments *paymentNode, mails *mail.Outbox, document *openapi.Object, log *slog.Logger) *web.Site {
 	return web.New(web.Options{
-		BaseURL:  c.baseURL,
-		Version:  version,
-		Program:  os.Args[0],
-		Document: document,
-		Store:    db.Store,
-		Usage:    usage,
-		Log:      log,
-		Vault:    seals,
-		Cashier:  payments.cashier,
-		Mail:     mails,
-
-		Deliveries: payments.deliveries,
-		Sandbox:    payments.sandboxAPI,
-		Controls:   payments.sandboxControls(),
-		SandboxOff: c.sandboxOff,
-
-		TrustedProxies:   c.trustedProxies,
+		Options: site.Options{
+			BaseURL:        c.baseURL,
+			Version:        version,
+			Program:        os.Args[0],
+			Store:          db.Store,
+			Log:            log,
+			Vault:          seals,
+			Cashier:        payments.cashier,
+			Mail:           mails,
+			SandboxOff:     c.sandboxOff,
+			TrustedProxies: c.trustedProxies,
+			RequireFactor:  c.requireFactor,
+			Timeout:        pageTimeout,
+		},
+		Document:         document,
+		Usage:            usage,
+		Deliveries:       payments.deliveries,
+		Sandbox:          payments.sandboxAPI,
+		Controls:         payments.sandboxControls(),
 		NewOrganizations: c.newOrganizations,
-		RequireFactor:    c.requireFactor,
-		Timeout:          pageTimeout,
 	})
 }
 

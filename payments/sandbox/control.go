@@ -40,7 +40,7 @@ func (s *Server) control(do control) http.HandlerFunc {
 		}
 		if err != nil {
 			f := s.controlFault(r, err)
-			body, status = refusal{f.Code, f.Message}, statusOf(f)
+			body, status = refusal{f.Code, f.Message}, f.Kind().Status()
 		}
 		text, err := json.Marshal(body)
 		if err != nil {
@@ -86,25 +86,6 @@ func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	}
 	s.options.Log.Error("sandbox control request failed", "path", r.URL.Path, "cause", err)
 	return fault.New(fault.InternalError)
-}
-
-func statusOf(f *fault.Fault) int {
-	switch f.Kind() {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.Unauthorized:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.Limited:
-		return http.StatusTooManyRequests
-	default:
-		return http.StatusInternalServerError
-	}
 }
 
 // readJSON decodes a body strictly: unknown fields are refused.

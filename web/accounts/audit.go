@@ -1,7 +1,7 @@
 package accounts
 
 import (
-	"net/url"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -52,9 +52,9 @@ func (s *Pages) auditLog(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	path, filter := req.OrgPath("audit"), url.Values{}
+	list := req.Listing(req.OrgPath("audit"), "action", "actor")
 	view := orgpage.AuditLog{
-		Frame: req.Frame("Audit log", "audit"), Path: path, Action: req.Query("action"), Actor: req.Query("actor"),
+		Frame: req.Frame("Audit log", "audit"), Path: list.Path, Action: req.Query("action"), Actor: req.Query("actor"), Export: list.File(),
 		Actors: []component.Option{{Value: "", Text: "Everyone"}, {Value: auditKeys, Text: "API keys"}}, Actions: []component.Option{{Value: "", Text: "Everything"}},
 	}
 	for _, member := range roster {
@@ -63,46 +63,28 @@ func (s *Pages) auditLog(req *site.Request) (site.Response, error) {
 	for _, noun := range auditNouns {
 		view.Actions = append(view.Actions, component.Option{Value: noun, Text: noun})
 	}
-	for _, name := range []string{"action", "actor"} {
-		if value := req.Query(name); value != "" {
-			filter.Set(name, value)
-		}
-	}
-	view.Export = req.OrgPath("audit.csv") + "?" + filter.Encode()
-	if p.Before > 0 {
-		view.Pages.Newer = path + "?" + filter.Encode()
-	}
 	for _, e := range entries {
 		view.Entries = append(view.Entries, auditEntry(req, e))
 	}
+	older := int64(0)
 	if more {
-		filter.Set("before", strconv.FormatInt(entries[len(entries)-1].Number, 10))
-		view.Pages.Older = path + "?" + filter.Encode()
+		older = entries[len(entries)-1].Number
 	}
+	view.Pages = list.Pages("before", p.Before > 0, site.OlderSeq(older))
 	return site.Show(orgpage.AuditLogPage(view)), nil
 }
 
 func auditEntry(req *site.Request, e audit.Entry) orgpage.AuditEntry {
 	entry := orgpage.AuditEntry{Number: e.Number, At: e.At, Actor: e.Name, Address: e.Address, Action: e.Action, Target: e.Target, Application: applicationName(req, e.AppID)}
 	before, after := e.Fields()
-	names := map[string]bool{}
-	for name := range before {
-		names[name] = true
-	}
-	for name := range after {
-		names[name] = true
-	}
-	for name := range names {
+	named := audit.Fields{}
+	maps.Copy(named, before)
+	maps.Copy(named, after)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if before[name] != after[name] {
 			entry.Changes = append(entry.Changes, orgpage.FieldChange{Name: name, Before: before[name], After: after[name]})
 		}
 	}
-	slices.SortFunc(entry.Changes, func(a, b orgpage.FieldChange) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
 	return entry
 }
 

@@ -6,12 +6,6 @@ import (
 	"purser/web/site"
 )
 
-// Options configures the pages.
-type Options struct {
-	// NewOrganizations lets everyone with an account create organizations.
-	NewOrganizations bool
-}
-
 // Pages are the pages of users and organizations.
 type Pages struct {
 	*site.Site
@@ -23,7 +17,7 @@ type Pages struct {
 	newOrganizations bool
 }
 
-// New creates the pages.
-func New(s *site.Site, options Options) *Pages {
-	return &Pages{Site: s, passwords: newPasswords(), networks: newNetworks(), newOrganizations: options.NewOrganizations}
+// New creates the pages. With newOrganizations, everyone with an account can create them.
+func New(s *site.Site, newOrganizations bool) *Pages {
+	return &Pages{Site: s, passwords: newPasswords(), networks: newNetworks(), newOrganizations: newOrganizations}
 }

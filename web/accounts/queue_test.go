@@ -28,7 +28,7 @@ func TestAFullQueueCountsNoAttempt(t *testing.T) {
 	}
 	// A busy machine takes longer than people wait.
 	s := site.New(site.Options{Store: storetest.Open(t), Vault: seals, Timeout: 2 * time.Minute})
-	pages := New(s, Options{})
+	pages := New(s, false)
 	e := echo.New()
 	s.Mount(e, pages.Routes())
 

@@ -24,13 +24,8 @@ type Options struct {
 // Pages are the pages for developers.
 type Pages struct {
 	*site.Site
-	reference func() (*docs.Reference, error)
-	delivery  *delivery.Dispatcher
-	sandbox   func(app ids.ID) settingspage.SandboxAPI
-	controls  *SandboxControls
+	Options
 }
 
 // New creates the pages.
-func New(s *site.Site, options Options) *Pages {
-	return &Pages{Site: s, reference: options.Reference, delivery: options.Deliveries, sandbox: options.Sandbox, controls: options.Controls}
-}
+func New(s *site.Site, options Options) *Pages { return &Pages{s, options} }

@@ -53,7 +53,7 @@ func (s *Pages) sandboxView(req *site.Request) (settingspage.SandboxPanel, error
 	}
 	view := settingspage.SandboxPanel{Path: req.AppPath("sandbox"), Settings: req.LinkIfPermitted(tenancy.SettingsWrite, "settings"), API: provider.API, Stripe: provider.Stripe, Now: req.Now(), Ahead: req.ClockOffset}
 	if !provider.Stripe {
-		if view.Held, view.Waiting, err = s.controls.Webhooks(req.Context, req.App.ID); err != nil {
+		if view.Held, view.Waiting, err = s.Controls.Webhooks(req.Context, req.App.ID); err != nil {
 			return view, err
 		}
 		checkouts, _, err := req.Payments().Checkouts(req.Context, payments.CheckoutPage{Page: store.Page{Limit: sandboxPayments}})
@@ -101,7 +101,7 @@ func (s *Pages) advanceSandbox(req *site.Request) (site.Response, error) {
 			f.Fail("to", "Enter a time after the current one.")
 			return "", nil
 		}
-		now, err := s.controls.Advance(req.Context, req.App.ID, to)
+		now, err := s.Controls.Advance(req.Context, req.App.ID, to)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return "Still advancing: the clock stopped on its way. Press the button again to continue.", nil
 		}
@@ -121,7 +121,7 @@ func (s *Pages) refundInSandbox(req *site.Request) (site.Response, error) {
 		}
 		if err == nil {
 			var cents int64
-			cents, err = s.controls.Refund(req.Context, req.App.ID, f.Text("checkout"))
+			cents, err = s.Controls.Refund(req.Context, req.App.ID, f.Text("checkout"))
 			sold.AmountCents = cents
 		}
 		return "Refunded " + component.MoneyText(sold.AmountCents, sold.Currency) + ". Its credits are taken back.", f.Check("", err)
@@ -131,7 +131,7 @@ func (s *Pages) refundInSandbox(req *site.Request) (site.Response, error) {
 func (s *Pages) disputeInSandbox(req *site.Request) (site.Response, error) {
 	return s.sandboxAction(req, func(f *site.Form) (string, error) {
 		outcome := f.Text("outcome")
-		return "Dispute opened. Outcome: " + outcome + ".", f.Check("", s.controls.Dispute(req.Context, req.App.ID, f.Text("checkout"), outcome))
+		return "Dispute opened. Outcome: " + outcome + ".", f.Check("", s.Controls.Dispute(req.Context, req.App.ID, f.Text("checkout"), outcome))
 	})
 }
 
@@ -139,11 +139,11 @@ func (s *Pages) sandboxWebhooks(req *site.Request) (site.Response, error) {
 	return s.sandboxAction(req, func(f *site.Form) (string, error) {
 		switch f.Text("do") {
 		case "hold":
-			return "Webhooks are held.", f.Check("", s.controls.Hold(req.Context, req.App.ID, true))
+			return "Webhooks are held.", f.Check("", s.Controls.Hold(req.Context, req.App.ID, true))
 		case "release":
-			return "Webhooks released and applied.", f.Check("", s.controls.Hold(req.Context, req.App.ID, false))
+			return "Webhooks released and applied.", f.Check("", s.Controls.Hold(req.Context, req.App.ID, false))
 		case "replay":
-			return "The last 10 webhooks were sent again. Nothing is credited twice.", f.Check("", s.controls.Replay(req.Context, req.App.ID, 10))
+			return "The last 10 webhooks were sent again. Nothing is credited twice.", f.Check("", s.Controls.Replay(req.Context, req.App.ID, 10))
 		}
 		return "", fault.New(fault.PathNotFound)
 	})

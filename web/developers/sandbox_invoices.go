@@ -45,7 +45,7 @@ func (s *Pages) sandboxSubscriptions(req *site.Request) (rows []settingspage.San
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	open, err := s.controls.OpenInvoices(req.Context, req.App.ID, providerIDs)
+	open, err := s.Controls.OpenInvoices(req.Context, req.App.ID, providerIDs)
 	for _, i := range open {
 		row := &rows[slices.Index(providerIDs, i.Subscription)]
 		row.Invoice, row.Due, row.URL = i.ID, component.Sum{AmountCents: i.AmountCents, Currency: i.Currency}, i.URL
@@ -56,7 +56,7 @@ func (s *Pages) sandboxSubscriptions(req *site.Request) (rows []settingspage.San
 // payInSandbox pays an open invoice, or has its payment declined.
 func (s *Pages) payInSandbox(req *site.Request) (site.Response, error) {
 	return s.sandboxAction(req, func(f *site.Form) (string, error) {
-		reason, err := s.controls.PayInvoice(req.Context, req.App.ID, f.Text("invoice"), f.Text("do") == "pay")
+		reason, err := s.Controls.PayInvoice(req.Context, req.App.ID, f.Text("invoice"), f.Text("do") == "pay")
 		if err != nil || reason == "" {
 			return "Invoice paid.", f.Check("", err)
 		}
@@ -67,7 +67,7 @@ func (s *Pages) payInSandbox(req *site.Request) (site.Response, error) {
 // failInSandbox makes later renewals of a subscription fail.
 func (s *Pages) failInSandbox(req *site.Request) (site.Response, error) {
 	return s.sandboxAction(req, func(f *site.Form) (string, error) {
-		return "The next renewal will fail. Advance the clock past it.", f.Check("", s.controls.FailRenewals(req.Context, req.App.ID, f.Text("subscription")))
+		return "The next renewal will fail. Advance the clock past it.", f.Check("", s.Controls.FailRenewals(req.Context, req.App.ID, f.Text("subscription")))
 	})
 }
 

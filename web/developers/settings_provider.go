@@ -34,10 +34,10 @@ func (s *Pages) loadProvider(req *site.Request) (settingspage.Provider, error) {
 // sandboxAPI is the API access to the application's sandbox account, for members who may
 // connect an account: the key allows as much.
 func (s *Pages) sandboxAPI(req *site.Request) settingspage.SandboxAPI {
-	if s.sandbox == nil || req.Site.SandboxOff || req.App.Live || !req.May(tenancy.SettingsWrite) {
+	if s.Sandbox == nil || req.Site.SandboxOff || req.App.Live || !req.May(tenancy.SettingsWrite) {
 		return settingspage.SandboxAPI{}
 	}
-	return s.sandbox(req.App.ID)
+	return s.Sandbox(req.App.ID)
 }
 
 // connectProvider connects the application's Stripe account. The submitted key is not

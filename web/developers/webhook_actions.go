@@ -117,7 +117,7 @@ func (s *Pages) testEndpoint(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return endpointRefusal(req, e, f)
 	}
-	n, err := s.delivery.Test(req.Context, req.Scope(), req.Actor(), e.ID, kind, req.Now())
+	n, err := s.Deliveries.Test(req.Context, req.Scope(), req.Actor(), e.ID, kind, req.Now())
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -181,7 +181,7 @@ func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	rotated, secret, err := s.delivery.Rotate(req.Context, req.Scope(), req.Actor(), e.ID, revision, time.Duration(seconds)*time.Second)
+	rotated, secret, err := s.Deliveries.Rotate(req.Context, req.Scope(), req.Actor(), e.ID, revision, time.Duration(seconds)*time.Second)
 	if fault.Is(err, fault.RevisionConflict) {
 		// A resubmitted form would replace the secret that was just shown.
 		return req.Done(req.EndpointPath(e.ID), "The endpoint has changed since the page was opened. Nothing was rotated.")

@@ -84,7 +84,7 @@ func (s *Pages) endpointForm(req *site.Request, form notifypage.EndpointForm) no
 // is empty without the document.
 func (s *Pages) aboutTypes() map[notify.Type]string {
 	about := map[notify.Type]string{}
-	reference, err := s.reference()
+	reference, err := s.Reference()
 	if err != nil {
 		return about
 	}
@@ -144,7 +144,7 @@ func (s *Pages) createEndpoint(req *site.Request) (site.Response, error) {
 	var e notify.Endpoint
 	var secret notify.Secret
 	if f.OK() {
-		e, secret, err = s.delivery.Create(req.Context, req.Scope(), req.Actor(), delivery.Draft{
+		e, secret, err = s.Deliveries.Create(req.Context, req.Scope(), req.Actor(), delivery.Draft{
 			ID: id, URL: address, Types: types, Description: description, Live: req.App.Live, Now: req.Now(),
 		})
 		if fault.Is(err, fault.AlreadyExists) {

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/fault"
+	"purser/httpd"
 	"purser/views/component"
 	"purser/views/page"
 )
@@ -63,9 +64,7 @@ func (req *Request) errorResponse(err error) (Response, error) {
 	}
 	reply := Response{status: status, view: page.Error(failure)}
 	if status == http.StatusTooManyRequests {
-		later := waitError{seconds: 1}
-		errors.As(err, &later)
-		reply = reply.with("Retry-After", strconv.FormatInt(later.seconds, 10))
+		reply = reply.with("Retry-After", strconv.Itoa(httpd.RetryAfter(err)))
 	}
 	return reply, nil
 }
@@ -82,71 +81,37 @@ func (req *Request) wayBack() (label, href string) {
 	}
 }
 
+var failures = map[int]page.Failure{
+	http.StatusNotFound:         {Title: "Page not found", Advice: "Check the address and try again."},
+	http.StatusForbidden:        {Title: "You don't have access", Advice: "Ask an owner or admin of the organization for access."},
+	http.StatusConflict:         {Title: "This can't be done right now", Advice: "Something changed in the meantime. Reload the page and try again."},
+	http.StatusMethodNotAllowed: {Title: "Something went wrong", Advice: "This page doesn't support that request. Open it from the home page."},
+	http.StatusTooManyRequests:  {Title: "Too many requests", Advice: "Your request wasn't processed. Wait a moment, then try again."},
+	http.StatusServiceUnavailable: {
+		Title: "Purser isn't ready", Advice: "It's starting, stopping or waiting for its database. Try again in a moment.",
+	},
+}
+
 // failureOf is the title and advice for a status.
 func failureOf(status int) page.Failure {
-	switch status {
-	case http.StatusNotFound:
-		return page.Failure{
-			Status: status,
-			Title:  "Page not found",
-			Advice: "Check the address and try again.",
-		}
-	case http.StatusForbidden:
-		return page.Failure{
-			Status: status,
-			Title:  "You don't have access",
-			Advice: "Ask an owner or admin of the organization for access.",
-		}
-	case http.StatusConflict:
-		return page.Failure{
-			Status: status,
-			Title:  "This can't be done right now",
-			Advice: "Something changed in the meantime. Reload the page and try again.",
-		}
-	case http.StatusMethodNotAllowed:
-		return page.Failure{
-			Status: status,
-			Title:  "Something went wrong",
-			Advice: "This page doesn't support that request. Open it from the home page.",
-		}
-	case http.StatusTooManyRequests:
-		return page.Failure{
-			Status: status,
-			Title:  "Too many requests",
-			Advice: "Your request wasn't processed. Wait a moment, then try again.",
-		}
-	case http.StatusServiceUnavailable:
-		return page.Failure{
-			Status: status,
-			Title:  "Purser isn't ready",
-			Advice: "It's starting, stopping or waiting for its database. Try again in a moment.",
+	f, known := failures[status]
+	switch {
+	case known:
+	case status >= 400 && status < 500:
+		f = page.Failure{Title: "Your request couldn't be processed", Advice: "Go back and try again."}
+	default:
+		status = max(status, http.StatusInternalServerError)
+		f = page.Failure{
+			Title:  "Something went wrong on our end",
+			Advice: "Try again in a moment. If it keeps failing, send the request ID to the operator of this server.",
 		}
 	}
-	if status >= 400 && status < 500 {
-		return page.Failure{
-			Status: status,
-			Title:  "Your request couldn't be processed",
-			Advice: "Go back and try again.",
-		}
-	}
-	return page.Failure{
-		Status: max(status, http.StatusInternalServerError),
-		Title:  "Something went wrong on our end",
-		Advice: "Try again in a moment. If it keeps failing, send the request ID to the operator of this server.",
-	}
+	f.Status = status
+	return f
 }
-
-// waitError is a refusal with a Retry-After.
-type waitError struct {
-	*fault.Fault
-	seconds int64
-}
-
-// Unwrap makes it a fault.
-func (w waitError) Unwrap() error { return w.Fault }
 
 // TooMany refuses an attempt until the wait is over.
 func TooMany(wait time.Duration) error {
-	seconds := int64((wait + time.Second - 1) / time.Second)
-	return waitError{fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", seconds), seconds}
+	refusal := fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", int64((wait+time.Second-1)/time.Second))
+	return &httpd.WaitError{Fault: refusal, Wait: wait}
 }

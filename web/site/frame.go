@@ -78,5 +78,5 @@ func (req *Request) Place(app tenancy.Application) layout.Application {
 func (req *Request) UsesSandbox() bool { return req.usesSandboxOf(req.App) }
 
 func (req *Request) usesSandboxOf(app tenancy.Application) bool {
-	return req.Site.hasSandbox && !app.Live && !app.ID.IsZero() && req.May(tenancy.SubscriptionsWrite)
+	return req.Site.HasSandbox && !app.Live && !app.ID.IsZero() && req.May(tenancy.SubscriptionsWrite)
 }

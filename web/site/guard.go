@@ -31,7 +31,7 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		// A client that disconnects does not cancel its queries: pgx would close their
 		// connections, and anonymous pages alone could exhaust the pool.
 		caller := c.Request()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), s.timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(caller.Context()), s.Timeout)
 		defer cancel()
 		c.SetRequest(caller.WithContext(ctx))
 		defer c.SetRequest(caller) // for the error page, and to detect that the client disconnected

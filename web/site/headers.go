@@ -4,15 +4,13 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
+	"purser/httpd"
 )
 
 // No inline or external resources. The two external form targets are the hosted checkout
 // and the billing portal: browsers apply form-action to the redirect after a form too.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 	"form-action 'self' https://checkout.stripe.com https://billing.stripe.com; frame-ancestors 'none'; base-uri 'none'"
-
-// One year, the minimum for browsers' preload lists.
-const strictTransportSecurity = "max-age=31536000; includeSubDomains"
 
 // Protect sets the security headers of every response.
 func (s *Site) Protect(next echo.HandlerFunc) echo.HandlerFunc {
@@ -29,7 +27,7 @@ func (s *Site) setHeaders(c echo.Context) {
 	header.Set(echo.HeaderReferrerPolicy, "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	if s.OverHTTPS(c.Request()) {
-		header.Set(echo.HeaderStrictTransportSecurity, strictTransportSecurity)
+		header.Set(echo.HeaderStrictTransportSecurity, httpd.StrictTransport)
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Site) warnForwarded(sender netip.Addr) {
 
 // isProxy reports whether the address is a trusted proxy.
 func (s *Site) isProxy(address netip.Addr) bool {
-	return slices.ContainsFunc(s.proxies, func(network netip.Prefix) bool { return network.Contains(address) })
+	return slices.ContainsFunc(s.TrustedProxies, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
 // readAddress parses an address in canonical form. Some proxies add the port.

@@ -39,7 +39,7 @@ func TestClientAddress(t *testing.T) {
 			t.Parallel()
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.RemoteAddr, r.Header["X-Forwarded-For"] = c.remote, c.forwarded
-			if got := (&Site{proxies: c.trusted, Log: slog.New(slog.DiscardHandler)}).clientAddress(r); got != c.want {
+			if got := (&Site{Options: Options{TrustedProxies: c.trusted, Log: slog.New(slog.DiscardHandler)}}).clientAddress(r); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
@@ -49,7 +49,7 @@ func TestClientAddress(t *testing.T) {
 func TestAnUndeclaredProxyIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := &Site{proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	s := &Site{Options: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 	ask := func(remote string, forwarded ...string) {
 		r := httptest.NewRequest(http.MethodPost, "/login", nil)
 		r.RemoteAddr, r.Header["X-Forwarded-For"] = remote, forwarded

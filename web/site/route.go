@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/fault"
+	"purser/httpd"
 	"purser/tenancy"
 )
 
@@ -107,20 +108,11 @@ func (s *Site) Mount(e *echo.Echo, table []Route) {
 		if err := r.check(); err != nil {
 			panic(err)
 		}
-		methods := []string{r.Method}
-		if r.Method == http.MethodGet {
-			methods = append(methods, http.MethodHead)
-		}
-		e.Match(methods, echoPath(r.Path), s.serve(r), s.Protect)
+		e.Match(httpd.MethodsOf(r.Method), httpd.EchoPath(r.Path), s.serve(r), s.Protect)
 	}
 	// A member who mistypes an address, or loads that of a form, keeps the navigation.
 	for _, prefix := range []string{OrgPrefix, AppPrefix} {
 		missing := Get(prefix+"/*", AnyMember, func(*Request) (Response, error) { return Response{}, fault.New(fault.PathNotFound) })
-		e.RouteNotFound(echoPath(missing.Path), s.serve(missing), s.Protect)
+		e.RouteNotFound(httpd.EchoPath(missing.Path), s.serve(missing), s.Protect)
 	}
-}
-
-// echoPath converts {name} to echo's :name.
-func echoPath(path string) string {
-	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

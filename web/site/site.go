@@ -44,22 +44,12 @@ type Options struct {
 
 // Site is what all pages share. Packages of pages embed it.
 type Site struct {
-	Server        accountpage.Server
-	HTTPS         bool
-	Store         *store.Store
-	Log           *slog.Logger
-	Now           func() int64
-	Vault         *vault.Vault
-	Cashier       *cashier.Cashier
-	Mail          *mail.Outbox
-	RequireFactor bool
-	hasSandbox    bool
-	SandboxOff    bool
+	Options
+	Server accountpage.Server
+	HTTPS  bool
 
-	timeout     time.Duration
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
-	proxies     []netip.Prefix
 	exports     *httpd.InFlight[ids.ID] // by organization
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
@@ -67,32 +57,23 @@ type Site struct {
 
 // New creates a site. It needs no closing.
 func New(options Options) *Site {
+	if options.Log == nil {
+		options.Log = slog.New(slog.DiscardHandler)
+	}
+	if options.Now == nil {
+		options.Now = func() int64 { return options.Store.Clock().Now() }
+	}
+	options.Timeout = cmp.Or(options.Timeout, pageTimeout)
 	s := &Site{
+		Options: options,
 		Server: accountpage.Server{
 			Version: options.Version,
 			Address: strings.TrimRight(options.BaseURL, "/"),
 			Program: cmp.Or(options.Program, "purser"),
 		},
-		HTTPS:         strings.HasPrefix(options.BaseURL, "https://"),
-		Store:         options.Store,
-		Log:           options.Log,
-		Now:           options.Now,
-		Vault:         options.Vault,
-		Cashier:       options.Cashier,
-		Mail:          options.Mail,
-		RequireFactor: options.RequireFactor,
-		hasSandbox:    options.HasSandbox,
-		SandboxOff:    options.SandboxOff,
-		timeout:       cmp.Or(options.Timeout, pageTimeout),
-		crossOrigin:   http.NewCrossOriginProtection(),
-		proxies:       options.TrustedProxies,
-		exports:       httpd.NewInFlight[ids.ID](exportsAtOnce),
-	}
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
-	if s.Now == nil {
-		s.Now = func() int64 { return s.Store.Clock().Now() }
+		HTTPS:       strings.HasPrefix(options.BaseURL, "https://"),
+		crossOrigin: http.NewCrossOriginProtection(),
+		exports:     httpd.NewInFlight[ids.ID](exportsAtOnce),
 	}
 	s.sessions = newSessions(s.Store.Auth(), s.Server.Address, s.HTTPS, s.Now)
 	return s

@@ -79,7 +79,7 @@ func TestDaysOfAnotherYearAreNamedWithIt(t *testing.T) {
 	t.Parallel()
 	const offset = 400 * 24 * time.Hour
 	now := time.Now().UnixMilli()
-	req := &site.Request{Site: &site.Site{Now: func() int64 { return now }}, ClockOffset: offset.Milliseconds()}
+	req := &site.Request{Site: &site.Site{Options: site.Options{Now: func() int64 { return now }}}, ClockOffset: offset.Milliseconds()}
 	label := func(day int64) string {
 		o := reports.Overview{Days: []reports.OverviewDay{{Day: day}}}
 		return dayChart(req, o, "uses", "Uses", "uses", func(d reports.OverviewDay) int64 { return d.Uses }).Bars[0].Label

@@ -180,14 +180,18 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	return head, w, nil
 }
 
+// walletTab reads the header of a tab that lists something, and where its page begins.
+func (s *Pages) walletTab(req *site.Request, tab string) (before int64, head supportpage.WalletHead, w reports.WalletFound, err error) {
+	if before, err = req.BeforeSeq(); err == nil {
+		head, w, err = s.walletHead(req, tab)
+	}
+	return before, head, w, err
+}
+
 // walletJournal is the first page of a wallet. Members who may not read journals get its
 // header alone.
 func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
-	before, err := req.BeforeSeq()
-	if err != nil {
-		return site.Response{}, err
-	}
-	head, w, err := s.walletHead(req, "journal")
+	before, head, w, err := s.walletTab(req, "journal")
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -268,11 +272,7 @@ func isSameVersion(w metering.Wallet, lines []reports.JournalLine) bool {
 }
 
 func (s *Pages) walletUsage(req *site.Request) (site.Response, error) {
-	before, err := req.BeforeSeq()
-	if err != nil {
-		return site.Response{}, err
-	}
-	head, w, err := s.walletHead(req, "usage")
+	before, head, w, err := s.walletTab(req, "usage")
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -297,11 +297,7 @@ func (s *Pages) walletUsage(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) walletDeposits(req *site.Request) (site.Response, error) {
-	before, err := req.BeforeSeq()
-	if err != nil {
-		return site.Response{}, err
-	}
-	head, w, err := s.walletHead(req, "deposits")
+	before, head, w, err := s.walletTab(req, "deposits")
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -365,11 +361,7 @@ func (s *Pages) openPortal(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) walletNotifications(req *site.Request) (site.Response, error) {
-	before, err := req.BeforeSeq()
-	if err != nil {
-		return site.Response{}, err
-	}
-	head, w, err := s.walletHead(req, "notifications")
+	before, head, w, err := s.walletTab(req, "notifications")
 	if err != nil {
 		return site.Response{}, err
 	}
