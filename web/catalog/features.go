@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -217,14 +216,10 @@ func featureForm(req *site.Request, form catalogpage.FeatureForm) (templ.Compone
 	if !form.New {
 		title, form.Values = form.Stored.Name, asLocked(form.Values, form.Stored)
 	}
-	if key := form.Values.CreditKey; key != "" && !hasOption(options, key) {
+	if key := form.Values.CreditKey; key != "" && !component.HasOption(options, key) {
 		options = append(options, component.Option{Value: key, Text: key})
 	}
 	form.Frame, form.Options = req.Frame(title, "features"), options
 	form.Base, form.NewCredit, form.ReadOnly = req.AppPath("features"), req.LinkIfPermitted(tenancy.CreditsWrite, "credits", "new"), !req.May(tenancy.FeaturesWrite)
 	return catalogpage.Feature(form), nil
-}
-
-func hasOption(options []component.Option, value string) bool {
-	return slices.ContainsFunc(options, func(o component.Option) bool { return o.Value == value })
 }

@@ -150,7 +150,7 @@ func checkReferences(req *site.Request, f *site.Form, typed catalogpage.PlanValu
 
 // findFeature reads a feature that is not among the listed options.
 func findFeature(req *site.Request, f *site.Form, field, key string, known []component.Option) error {
-	if key == "" || f.Problem(field) != "" || hasOption(known, key) {
+	if key == "" || f.Problem(field) != "" || component.HasOption(known, key) {
 		return nil
 	}
 	_, err := req.Tenant().Feature(req.Context, key)
@@ -162,7 +162,7 @@ func findFeature(req *site.Request, f *site.Form, field, key string, known []com
 }
 
 func findCredit(req *site.Request, f *site.Form, field, key string, known []component.Option) error {
-	if key == "" || f.Problem(field) != "" || hasOption(known, key) {
+	if key == "" || f.Problem(field) != "" || component.HasOption(known, key) {
 		return nil
 	}
 	_, err := req.Tenant().Credit(req.Context, key)

@@ -150,7 +150,7 @@ func alertRuleOf(req *site.Request, f *site.Form, form settingspage.AlertRuleFor
 		switch {
 		case f.Text(field) == "" && i > 0:
 		case form.Kind == metering.AlertAllowance:
-			rule.Percents = append(rule.Percents, readBetween(f, field, 1, 100))
+			rule.Percents = append(rule.Percents, f.Between(field, 1, 100))
 		default:
 			rule.Thresholds = append(rule.Thresholds, f.Credits(field))
 		}
@@ -160,23 +160,14 @@ func alertRuleOf(req *site.Request, f *site.Form, form settingspage.AlertRuleFor
 		return rule
 	}
 	rule.CreditKey, rule.Identity = watched, f.Text("identity")
-	rule.RearmPercent = readBetween(f, "rearm", metering.MinRearmPercent, metering.MaxRearmPercent)
-	rule.QuietHours = readBetween(f, "quiet", 0, metering.MaxQuietHours)
+	rule.RearmPercent = f.Between("rearm", metering.MinRearmPercent, metering.MaxRearmPercent)
+	rule.QuietHours = f.Between("quiet", 0, metering.MaxQuietHours)
 	if rule.Identity != "" {
 		if _, err := metering.ParseIdentity(rule.Identity); err != nil {
 			f.Fail("identity", "Enter an identity of up to "+strconv.Itoa(metering.MaxIdentityLength)+" characters.")
 		}
 	}
 	return rule
-}
-
-// readBetween parses a whole number of a range.
-func readBetween(f *site.Form, field string, least, most int64) int64 {
-	n, err := strconv.ParseInt(f.Text(field), 10, 64)
-	if err != nil || n < least || n > most {
-		f.Fail(field, "Enter a whole number from "+strconv.FormatInt(least, 10)+" to "+strconv.FormatInt(most, 10)+".")
-	}
-	return n
 }
 
 func (s *Pages) deleteAlertRule(req *site.Request) (site.Response, error) {

@@ -53,9 +53,14 @@ func (f *Form) Credits(field string) metering.Amount {
 
 // Count parses a whole number with a minimum.
 func (f *Form) Count(field string, least int64) int64 {
+	return f.Between(field, least, metering.MaxQuantity)
+}
+
+// Between parses a whole number of a range.
+func (f *Form) Between(field string, least, most int64) int64 {
 	n, err := strconv.ParseInt(f.Text(field), 10, 64)
-	if err != nil || n < least || n > metering.MaxQuantity || strings.HasPrefix(f.Text(field), "+") {
-		f.Fail(field, fmt.Sprintf("Enter a whole number from %d to %d.", least, metering.MaxQuantity))
+	if err != nil || n < least || n > most || strings.HasPrefix(f.Text(field), "+") {
+		f.Fail(field, fmt.Sprintf("Enter a whole number from %d to %d.", least, most))
 	}
 	return n
 }

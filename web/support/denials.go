@@ -39,10 +39,8 @@ func reasonText(code fault.Code) string {
 // denialQuery parses the filters and their validation errors.
 func denialQuery(req *site.Request) (q reports.DenialQuery, problems []component.Problem) {
 	q.Identity, q.FeatureKey = req.Query("identity"), req.Query("feature")
-	for _, reason := range denialReasons {
-		if reason.Value == req.Query("reason") {
-			q.Reason = fault.Code(reason.Value)
-		}
+	if reason := req.Query("reason"); component.HasOption(denialReasons, reason) {
+		q.Reason = fault.Code(reason)
 	}
 	q.From, q.To, problems = readDays(req, req.Zone())
 	return q, problems

@@ -13,6 +13,9 @@ import (
 	"purser/web/site"
 )
 
+// enterIdentity is the message for an invalid identity.
+var enterIdentity = fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength)
+
 func (s *Pages) renameForm(req *site.Request) (site.Response, error) {
 	head, _, err := s.walletHead(req, "")
 	return site.Show(supportpage.RenamePage(supportpage.RenameForm{WalletHead: head, Key: formKey()})), err
@@ -28,7 +31,7 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	f := req.Form
 	to, err := metering.ParseIdentity(f.Text("to"))
 	if err != nil {
-		f.Fail("to", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
+		f.Fail("to", enterIdentity)
 	}
 	if f.OK() {
 		_, _, err := req.Tenant().Rename(req.Context, store.Rename{

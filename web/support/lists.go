@@ -106,10 +106,8 @@ const dayLayout = "2006-01-02"
 // depositQuery parses the filters and their validation errors.
 func depositQuery(req *site.Request) (q reports.DepositQuery, problems []component.Problem) {
 	q.Identity, q.CreditKey, q.Oldest = req.Query("identity"), req.Query("credit"), req.Query("sort") == sortOldest
-	for _, kind := range depositKinds {
-		if kind.Value == req.Query("kind") {
-			q.Kind = metering.EntryKind(kind.Value)
-		}
+	if kind := req.Query("kind"); component.HasOption(depositKinds, kind) {
+		q.Kind = metering.EntryKind(kind)
 	}
 	q.From, q.To, problems = readDays(req, req.Zone())
 	return q, problems
@@ -168,10 +166,8 @@ var subscriptionStatuses = []component.Option{
 func subscriptionQuery(req *site.Request) (q reports.SubscriptionQuery, plans []component.Option, err error) {
 	chosen := req.Query("status")
 	q = reports.SubscriptionQuery{Identity: req.Query("identity"), OnHold: chosen == onHold, Oldest: req.Query("sort") == sortOldest}
-	for _, status := range subscriptionStatuses {
-		if status.Value == chosen && !q.OnHold {
-			q.Status = metering.SubscriptionStatus(chosen)
-		}
+	if !q.OnHold && component.HasOption(subscriptionStatuses, chosen) {
+		q.Status = metering.SubscriptionStatus(chosen)
 	}
 	if !req.May(tenancy.PlansRead) {
 		return q, nil, nil
@@ -223,10 +219,8 @@ var checkoutKinds = []component.Option{
 
 func checkoutQuery(req *site.Request) payments.CheckoutPage {
 	q := payments.CheckoutPage{Identity: req.Query("identity")}
-	for _, kind := range checkoutKinds {
-		if kind.Value == req.Query("kind") {
-			q.Kind = payments.CheckoutKind(kind.Value)
-		}
+	if kind := req.Query("kind"); component.HasOption(checkoutKinds, kind) {
+		q.Kind = payments.CheckoutKind(kind)
 	}
 	return q
 }

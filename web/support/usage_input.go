@@ -82,10 +82,8 @@ func hasWholeHours(zone *time.Location, now time.Time) bool {
 
 // chosen is the value of a choice, or the first.
 func chosen(req *site.Request, name string, options []component.Option) string {
-	for _, o := range options {
-		if o.Value == req.Query(name) {
-			return o.Value
-		}
+	if value := req.Query(name); component.HasOption(options, value) {
+		return value
 	}
 	return options[0].Value
 }
@@ -124,7 +122,7 @@ func readUsageInput(req *site.Request, bys []component.Option) (in usageInput, p
 		credit: req.Query("credit"), compare: req.Query("compare") == "before",
 	}
 	in.FeatureKey, in.Identity, in.ByKey = req.Query("feature"), req.Query("identity"), in.by == "key"
-	if !slices.ContainsFunc(usageBys, func(o component.Option) bool { return o.Value == in.by }) {
+	if !component.HasOption(usageBys, in.by) {
 		in.Dimension = rollup.Dimension(in.by)
 	}
 	if in.Identity != "" && (in.ByKey || in.Dimension != "") {

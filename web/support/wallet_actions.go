@@ -2,7 +2,6 @@ package support
 
 import (
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	"purser/billing"
@@ -29,7 +28,7 @@ func (s *Pages) createWallet(req *site.Request) (site.Response, error) {
 	f := req.Form
 	identity, err := metering.ParseIdentity(f.Text("identity"))
 	if err != nil {
-		f.Fail("identity", fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength))
+		f.Fail("identity", enterIdentity)
 		return site.Invalid(supportpage.NewWalletPage(supportpage.NewWallet{
 			Frame: req.Frame("New wallet", "wallets"), List: req.AppPath("wallets"), Path: req.AppPath("wallets", "new"),
 			Identity: f.Text("identity"), Answered: component.Answered{Problems: f.Problems},
@@ -79,7 +78,7 @@ func (s *Pages) addCreditsView(req *site.Request, creditKey, amount string) (sup
 	view := supportpage.AddCredits{WalletHead: head, Form: head.Path + "/deposit", CreditKey: creditKey, Amount: amount}
 	view.Credits, err = creditChoices(req)
 	switch {
-	case slices.ContainsFunc(view.Credits, func(o component.Option) bool { return o.Value == creditKey }):
+	case component.HasOption(view.Credits, creditKey):
 	case len(head.Balances) > 0:
 		view.CreditKey = head.Balances[0].CreditKey
 	case len(view.Credits) > 0:

@@ -347,10 +347,8 @@ type keyRow struct {
 // choices are the options after the one of an empty row. A key that is none of them stays.
 func (k keyRow) choices() []component.Option {
 	choices := append([]component.Option{{Text: k.Empty}}, k.Options...)
-	for _, choice := range choices {
-		if choice.Value == k.Value {
-			return choices
-		}
+	if component.HasOption(choices, k.Value) {
+		return choices
 	}
 	return append(choices, component.Option{Value: k.Value, Text: k.Value})
 }
