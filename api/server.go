@@ -94,9 +94,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxInFlight == 0 {
-		o.MaxInFlight = defaultMaxInFlight
-	}
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, defaultMaxInFlight)
 	if o.NetworkOf == nil {
 		o.NetworkOf = func(*http.Request) netip.Prefix { return netip.Prefix{} }
 	}

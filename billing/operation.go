@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"strconv"
 
 	"purser/fault"
@@ -99,9 +100,7 @@ func (o Operation) NextAttempt() Operation {
 
 // Attempted is the operation as it has to be stored before its step is sent.
 func (o Operation) Attempted(now int64) Operation {
-	if o.AttemptedAt == 0 {
-		o.AttemptedAt = now
-	}
+	o.AttemptedAt = cmp.Or(o.AttemptedAt, now)
 	return o
 }
 

@@ -187,10 +187,7 @@ func (p *projector) status() {
 	switch {
 	case s.Ended():
 	case p.remote.Status.Terminal():
-		at := p.remote.EndedAt
-		if at == 0 {
-			at = p.now
-		}
+		at := cmp.Or(p.remote.EndedAt, p.now)
 		*s = s.End(at)
 	case !s.Begun:
 		s.Status = metering.StatusIncomplete

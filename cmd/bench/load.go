@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,9 +125,7 @@ func (o *outcome) add(other *outcome) {
 	o.latencies.merge(&other.latencies)
 	o.accepted += other.accepted
 	o.wrong += other.wrong
-	if o.firstWrong == "" {
-		o.firstWrong = other.firstWrong
-	}
+	o.firstWrong = cmp.Or(o.firstWrong, other.firstWrong)
 }
 
 func (o *outcome) fault() error {

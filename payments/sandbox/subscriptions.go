@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"slices"
 
 	"purser/payments/sandbox/engine"
@@ -110,12 +111,7 @@ func newPhase(in *form.Fields, usual string) engine.NewPhase {
 		Proration: in.OneOf("proration_behavior", prorationBehaviors...),
 		Anchors:   in.OneOf("billing_cycle_anchor", "automatic", "phase_start") == "phase_start",
 	}
-	if phase.Proration == "" {
-		phase.Proration = usual
-	}
-	if phase.Proration == "" {
-		phase.Proration = "create_prorations"
-	}
+	phase.Proration = cmp.Or(phase.Proration, usual, "create_prorations")
 	return phase
 }
 

@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -54,9 +55,7 @@ func serverOf(database *url.URL) (network, address string) {
 	if given := database.Query().Get("port"); given != "" {
 		port = given
 	}
-	if port == "" {
-		port = "5432"
-	}
+	port = cmp.Or(port, "5432")
 	if strings.HasPrefix(host, "/") {
 		return "unix", filepath.Join(host, ".s.PGSQL."+port)
 	}

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -58,10 +59,7 @@ func (tx appTx) eventsOfCustomer(ctx context.Context, q EventQuery) (list []Even
 			return nil, 0, err
 		}
 	}
-	before := q.BeforeSeq
-	if before == 0 {
-		before = math.MaxInt64
-	}
+	before := cmp.Or(q.BeforeSeq, math.MaxInt64)
 	list, err = pg.Collect(ctx, tx, listEventsOfCustomer, readEventFound, wallets[0], before, customerEventsScanned, prices, q.From, q.to(), q.OneMore())
 	if err != nil {
 		return nil, 0, err

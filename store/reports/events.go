@@ -139,10 +139,7 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 		}
 		return list, nil, err
 	case !q.WalletID.IsZero():
-		before := q.BeforeSeq
-		if before == 0 {
-			before = math.MaxInt64
-		}
+		before := cmp.Or(q.BeforeSeq, math.MaxInt64)
 		list, err = pg.Collect(ctx, tx, listEventsOfWallet, readEventFound, q.WalletID, before, q.OneMore())
 		var more bool
 		if list, more = pg.Cut(list, q.Limit); more {

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -55,10 +56,7 @@ type JournalPage struct {
 }
 
 func (p JournalPage) before() int64 {
-	if p.Before == 0 {
-		return math.MaxInt64
-	}
-	return p.Before
+	return cmp.Or(p.Before, math.MaxInt64)
 }
 
 // transferOfEntry is the transfer of the entry l, as readTransfer reads it. Each side has

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -81,12 +82,8 @@ const (
 // It reads many short snapshots, each consistent in itself, so it may run beside a
 // server at work. When the context ends it stops; what was recorded stays recorded.
 func (a App) Verify(ctx context.Context, o Options) (Verification, error) {
-	if o.Batch == 0 {
-		o.Batch = verifyBatch
-	}
-	if o.Page == 0 {
-		o.Page = verifyPage
-	}
+	o.Batch = cmp.Or(o.Batch, verifyBatch)
+	o.Page = cmp.Or(o.Page, verifyPage)
 	p := &verifyPass{app: a, options: o, found: map[string]int{}, listed: map[Difference]bool{}}
 	p.result.Scope = a.app.Scope
 	err := p.run(ctx)

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,9 +30,7 @@ func (s *Pages) check(req *site.Request) (site.Response, error) {
 	}
 	view.Features = features
 	asked := view.FeatureKey != ""
-	if view.Quantity == "" {
-		view.Quantity = "1"
-	}
+	view.Quantity = cmp.Or(view.Quantity, "1")
 	usage, problems := parseCheck(view)
 	if asked && len(problems) == 0 {
 		usage.Scope = req.Scope()

@@ -302,10 +302,7 @@ func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
 		if in.ByFeature || in.FeatureKey != "" {
 			quantity, included = r.Quantity.String(), r.Included.String()
 		}
-		feature := found.Features[r.FeatureID].Key
-		if feature == "" {
-			feature = in.FeatureKey
-		}
+		feature := cmp.Or(found.Features[r.FeatureID].Key, in.FeatureKey)
 		rows = append(rows, []string{
 			site.Timestamp(r.Start), site.Timestamp(in.Buckets.EndOf(r.Start)), feature, found.Keys[r.KeyID].Name, found.Credits[r.CreditID].Key,
 			strconv.FormatInt(r.Events, 10), strconv.FormatInt(r.Deduplicated, 10), quantity, included, r.Charged.Credits(), r.Charged.String(), r.Value, cmp.Or(found.Identities[r.WalletID], in.Identity),

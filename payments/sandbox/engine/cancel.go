@@ -1,6 +1,10 @@
 package engine
 
-import "purser/payments/sandbox/persist"
+import (
+	"cmp"
+
+	"purser/payments/sandbox/persist"
+)
 
 // cancelLater schedules the cancellation of the subscription; zero clears it.
 func (a *Account) cancelLater(env Env, s *Subscription, at Time, atPeriodEnd bool) {
@@ -49,8 +53,6 @@ func (a *Account) cancelNow(env Env, s *Subscription, reason string) {
 		a.emit(env, "subscription_schedule.canceled", schedule)
 	}
 	s.Status, s.EndedAt, s.EndReason = canceled, env.Now, reason
-	if s.CanceledAt == 0 {
-		s.CanceledAt = env.Now
-	}
+	s.CanceledAt = cmp.Or(s.CanceledAt, env.Now)
 	a.emit(env, "customer.subscription.deleted", s)
 }

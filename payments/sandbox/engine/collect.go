@@ -1,5 +1,7 @@
 package engine
 
+import "cmp"
+
 // draftTime is how long the invoice of a renewal stays a draft.
 const draftTime = hour
 
@@ -64,9 +66,7 @@ func (a *Account) paymentFailed(env Env, invoice *Invoice, got result) {
 }
 
 func (a *Account) planRetry(env Env, invoice *Invoice) {
-	if invoice.FirstFailure == 0 {
-		invoice.FirstFailure = env.Now
-	}
+	invoice.FirstFailure = cmp.Or(invoice.FirstFailure, env.Now)
 	invoice.NextAttempt = 0
 	if invoice.Retries < len(dunning) {
 		// A bank debit fails days after the attempt: an overdue retry is due now.

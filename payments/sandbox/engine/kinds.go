@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -134,9 +135,7 @@ func (s *Session) index() index {
 	i := index{customer: s.Customer, parent: s.Subscription, alias: aliasOf(s.Reference), refs: join(
 		refs(kindCustomer, s.Customer), refs(kindIntent, s.Intent), refs(kindSubscription, s.Subscription), refs(kindInvoice, s.Invoice),
 	)}
-	if i.parent == "" {
-		i.parent = s.Intent
-	}
+	i.parent = cmp.Or(i.parent, s.Intent)
 	for _, line := range s.Lines {
 		i.refs = append(i.refs, refs(kindPrice, line.Price)...)
 	}

@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,9 +29,7 @@ func parseAddress(address string) (*pgx.ConnConfig, error) {
 	if err != nil {
 		return nil, addressError(err)
 	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = startConnectTimeout
-	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, startConnectTimeout)
 	return config, nil
 }
 

@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,17 +71,13 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err != nil {
 		return nil, fmt.Errorf("store: the database address cannot be read: %w", WithoutPassword(err))
 	}
-	if o.MaxConns == 0 {
-		o.MaxConns = DefaultConns
-	}
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultConns)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	config.MaxConns, config.MinConns = int32(o.MaxConns), int32(o.MinConns)
 	config.MaxConnIdleTime, config.HealthCheckPeriod, config.PingTimeout = connIdleTime, connHealthCheck, PingTimeout
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = ConnectTimeout
-	}
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, ConnectTimeout)
 	clock := newClock(o.Machine)
 	config.AfterConnect = func(context.Context, *pgx.Conn) error {
 		clock.Connected()

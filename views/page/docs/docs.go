@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -159,10 +160,7 @@ func answerExample(op docs.Operation, answer docs.Answer) component.CommandLine 
 
 // need is what the caller has to hold.
 func need(op docs.Operation) string {
-	if op.Permission == "" {
-		return "none"
-	}
-	return op.Permission
+	return cmp.Or(op.Permission, "none")
 }
 
 // line is a field on a row of its own; nested ones come after it, by their whole
