@@ -13,8 +13,8 @@ import (
 	"purser/views/component"
 )
 
-// App is the shell of an application's pages: switchers and navigation beside
-// the page.
+// App is the shell of an application's and an organization's pages: switchers and
+// navigation beside the page. A frame without an application shows no application switcher.
 func App(f Frame) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
