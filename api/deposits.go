@@ -64,14 +64,13 @@ func (s *Server) listDeposits(c *call) (reply, error) {
 		}
 		requested.Before = int64(binary.BigEndian.Uint64(position))
 	}
-	list, more, err := s.store.App(c.scope).Deposits(c.ctx, requested)
+	list, next, err := s.store.App(c.scope).Deposits(c.ctx, requested)
 	if err != nil {
 		return reply{}, err
 	}
 	shown := page[depositReply]{Data: showAll(list, showDeposit)}
-	if more {
-		last := list[len(list)-1].Seq
-		shown.Cursor = s.cursors.seal(c, filter, binary.BigEndian.AppendUint64(nil, uint64(last)))
+	if next != 0 {
+		shown.Cursor = s.cursors.seal(c, filter, binary.BigEndian.AppendUint64(nil, uint64(next)))
 	}
 	return ok(shown), nil
 }

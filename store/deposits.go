@@ -11,24 +11,12 @@ import (
 	"purser/tenancy/audit"
 )
 
-var (
-	selectDepositByKey = pg.Declare("select deposit by idempotency key", `
-		SELECT`+ledger.DepositColumns+`
-		FROM journal j
-		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
-		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
-		WHERE j.app_id = $1 AND j.idempotency_key = $2`)
-
-	listDeposits = pg.Declare("list deposits", `
-		SELECT`+ledger.DepositColumns+`
-		FROM journal j
-		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
-		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
-		WHERE j.app_id = $1 AND j.wallet_id = $2 AND j.seq < $3
-		  AND ($4::uuid IS NULL OR j.credit_id = $4)
-		  AND j.kind IN ('deposit', 'grant', 'top-up')
-		ORDER BY j.seq DESC LIMIT $5`)
-)
+var selectDepositByKey = pg.Declare("select deposit by idempotency key", `
+	SELECT`+ledger.DepositColumns+`
+	FROM journal j
+	JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+	JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+	WHERE j.app_id = $1 AND j.idempotency_key = $2`)
 
 // Deposit adds credits to the identity's wallet, made when it is missing. A
 // repeated idempotency key gives the first deposit back, whatever else it says.
@@ -81,9 +69,9 @@ type DepositPage struct {
 	Limit     int
 }
 
-// Deposits lists what came into a wallet, newest first, and reports whether
-// there is more. An identity without a wallet has no deposits.
-func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, more bool, err error) {
+// Deposits lists what came into a wallet, newest first, and returns where the next page
+// begins, or 0 at the end. A page that has read very many entries is a partial one.
+func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, next int64, err error) {
 	before := p.Before
 	if before == 0 {
 		before = math.MaxInt64
@@ -101,9 +89,8 @@ func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, more 
 		if err != nil || len(wallets) == 0 {
 			return err
 		}
-		list, err = pg.Collect(ctx, tx, listDeposits, ledger.ReadDeposit, wallets[0].ID, before, creditID, p.Limit+1)
+		list, next, err = tx.Deposits(ctx, wallets[0].ID, creditID, before, p.Limit)
 		return err
 	})
-	list, more = pg.Cut(list, p.Limit)
-	return list, more, err
+	return list, next, err
 }

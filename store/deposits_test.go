@@ -195,13 +195,13 @@ func TestDeposits(t *testing.T) {
 	t.Run("are listed page by page, newest first, while others are made", func(t *testing.T) {
 		var got []store.Deposit
 		p := store.DepositPage{Identity: "ann", Limit: 3}
-		for more := true; more; {
+		for next := int64(1); next != 0; {
 			var page []store.Deposit
 			var err error
-			page, more, err = app.Deposits(t.Context(), p)
+			page, next, err = app.Deposits(t.Context(), p)
 			noError(t, err)
 			got = append(got, page...)
-			p.Before = got[len(got)-1].Seq
+			p.Before = next
 			app.deposit(t, depositOf("ann", "a", 1, ids.New().String()))
 		}
 		if !slices.EqualFunc(got, all, same) {
@@ -210,9 +210,9 @@ func TestDeposits(t *testing.T) {
 	})
 
 	t.Run("are listed by credit", func(t *testing.T) {
-		got, more, err := app.Deposits(t.Context(), store.DepositPage{Identity: "ann", CreditKey: "b", Limit: 3})
-		if err != nil || more || !slices.EqualFunc(got, []store.Deposit{all[1], all[3], all[5]}, same) {
-			t.Errorf("got %+v, %v, %v", got, more, err)
+		got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "ann", CreditKey: "b", Limit: 3})
+		if err != nil || next != 0 || !slices.EqualFunc(got, []store.Deposit{all[1], all[3], all[5]}, same) {
+			t.Errorf("got %+v, %v, %v", got, next, err)
 		}
 		_, _, err = app.Deposits(t.Context(), store.DepositPage{Identity: "ann", CreditKey: "missing", Limit: 3})
 		wantFault(t, err, fault.CreditNotFound)
@@ -229,8 +229,34 @@ func TestDeposits(t *testing.T) {
 	})
 
 	t.Run("of an identity without a wallet are none", func(t *testing.T) {
-		if got, more, err := app.Deposits(t.Context(), store.DepositPage{Identity: "nobody", Limit: 3}); err != nil || more || len(got) > 0 {
-			t.Errorf("got %v, %v, %v", got, more, err)
+		if got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "nobody", Limit: 3}); err != nil || next != 0 || len(got) > 0 {
+			t.Errorf("got %v, %v, %v", got, next, err)
+		}
+	})
+
+	t.Run("behind very many entries of other kinds are on a later page", func(t *testing.T) {
+		app := newTenant(t, storetest.Open(t))
+		app.newCredit(t, "tokens")
+		first := app.deposit(t, depositOf("ann", "tokens", 100, "in"))
+		fill := func(from, to int) {
+			exec(t, connect(t, storetest.URL(t)), `
+				INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
+				SELECT app_id, gen_random_uuid(), org_id, wallet_id, n, 'adjustment', credit_id, delta_nanocredits, balance_after, debt_after, created_at
+				FROM journal, generate_series($2::int, $3::int) n WHERE app_id = $1 AND seq = 1`, app.application.ID, from, to)
+		}
+		p := store.DepositPage{Identity: "ann", Limit: 3}
+		fill(2, 20_000)
+		if got, next, err := app.Deposits(t.Context(), p); err != nil || len(got) != 1 || next != 0 {
+			t.Errorf("got %v, %v, %v", got, next, err)
+		}
+		fill(20_001, 20_001)
+		got, next, err := app.Deposits(t.Context(), p)
+		if err != nil || len(got) != 0 || next != 2 {
+			t.Fatalf("got %v, %v, %v", got, next, err)
+		}
+		p.Before = next
+		if got, next, err := app.Deposits(t.Context(), p); err != nil || len(got) != 1 || got[0].ID != first.ID || next != 0 {
+			t.Errorf("got %v, %v, %v", got, next, err)
 		}
 	})
 }

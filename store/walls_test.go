@@ -153,7 +153,8 @@ var appCalls = []call[store.App]{
 		return d, err
 	}},
 	{"Deposits", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
-		return page(a.Deposits(ctx, store.DepositPage{Identity: h.deposit.Identity, Limit: 100}))
+		list, _, err := a.Deposits(ctx, store.DepositPage{Identity: h.deposit.Identity, Limit: 100})
+		return list, err
 	}},
 	{"PutSubscription", "", fault.WalletNotFound, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		return nil, a.PutSubscription(ctx, h.deposit.Identity, h.subscription)

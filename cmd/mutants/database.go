@@ -61,6 +61,16 @@ var databaseMutants = []mutant{
 		pkg:     "./store", tests: "TestMigrate",
 	},
 	{
+		name:    "a page of deposits reads the whole journal of a wallet",
+		changes: []change{once("store/internal/ledger/deposits.go", "ORDER BY seq DESC LIMIT $6", "ORDER BY seq DESC LIMIT 1000 * $6")},
+		pkg:     "./store", tests: "TestDeposits",
+	},
+	{
+		name:    "deposits behind many other entries are left out",
+		changes: []change{once("store/internal/ledger/deposits.go", "next = rest[0] + 1", "next = 0")},
+		pkg:     "./store", tests: "TestDeposits",
+	},
+	{
 		name:    "one application gets every export of a node",
 		changes: []change{once("api/export.go", "s.exports.Enter(scope.AppID, 1)", "s.exports.Enter(ids.New(), 1)")},
 		pkg:     "./api", tests: "TestExportsAreLimited",

@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"context"
+
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
@@ -27,4 +29,45 @@ func ReadDeposit(row pgx.CollectableRow) (d Deposit, err error) {
 	err = row.Scan(&d.ID, &d.Identity, &d.Seq, &d.CreditKey, &in, &d.IdempotencyKey, &d.CreatedAt)
 	d.Amount = in.Amount
 	return d, err
+}
+
+// maxDepositScan is how many entries of the journal a page of deposits reads: most may be
+// of another kind or credit.
+const maxDepositScan = 20_000
+
+var (
+	listDeposits = pg.Declare("list deposits", `
+		SELECT`+DepositColumns+`
+		FROM (
+			SELECT r.id, r.wallet_id, r.seq, r.credit_id, r.delta_nanocredits, r.idempotency_key, r.created_at
+			FROM (
+				SELECT id, wallet_id, seq, kind, credit_id, delta_nanocredits, idempotency_key, created_at
+				FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC LIMIT $6
+			) r
+			WHERE ($4::uuid IS NULL OR r.credit_id = $4) AND r.kind IN ('deposit', 'grant', 'top-up')
+			ORDER BY r.seq DESC LIMIT $5
+		) j
+		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		ORDER BY j.seq DESC`)
+
+	selectUnscanned = pg.Declare("select newest entry behind a page of deposits", `
+		SELECT seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC OFFSET $4 LIMIT 1`)
+)
+
+// Deposits lists what came into a wallet before a number, and returns the number of the
+// next page, or 0 at the end.
+func (tx Tx) Deposits(ctx context.Context, walletID ids.ID, creditID *ids.ID, before int64, limit int) (list []Deposit, next int64, err error) {
+	list, err = pg.Collect(ctx, tx, listDeposits, ReadDeposit, walletID, before, creditID, limit+1, maxDepositScan)
+	if err != nil {
+		return nil, 0, err
+	}
+	if list, more := pg.Cut(list, limit); more {
+		return list, list[limit-1].Seq, nil
+	}
+	rest, err := pg.Collect(ctx, tx, selectUnscanned, pgx.RowTo[int64], walletID, before, maxDepositScan)
+	if len(rest) > 0 {
+		next = rest[0] + 1
+	}
+	return list, next, err
 }
