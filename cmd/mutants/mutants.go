@@ -26,7 +26,7 @@ const (
 	ensureFirst = "\t\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\t\treturn Wallet{}, err\n\t\t}\n\t\tlocked, err := tx.LockWallets(ctx, identity)\n"
 )
 
-var mutants = slices.Concat(usageMutants, bulkMutants, moneyMutants, startMutants, sandboxMutants, databaseMutants, accountMutants, pageMutants, notificationMutants, rollupMutants, backupMutants, monthlyMutants, packingMutants)
+var mutants = slices.Concat(usageMutants, bulkMutants, walletMutants, paymentMutants, startMutants, sandboxMutants, databaseMutants, accountMutants, pageMutants, notificationMutants, rollupMutants, backupMutants, monthlyMutants, packingMutants)
 
 // Bugs in how uses are charged, and in the walls around them.
 var usageMutants = []mutant{

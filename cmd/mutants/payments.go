@@ -1,7 +1,7 @@
 package main
 
-// Bugs in how money comes in and goes back.
-var moneyMutants = []mutant{
+// Bugs in how money comes in and goes back, and in the jobs that do it.
+var paymentMutants = []mutant{
 	{
 		name:    "a failed top-up is sold to another customer",
 		changes: []change{once("payments/cashier/checkout.go", "if run.ReplacedAt != 0 || customer != sold.CustomerID {", "if run.ReplacedAt != 0 || customer == \"none\" {")},
@@ -38,21 +38,6 @@ var moneyMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestARefundThatFailedSaysWhyInPlainWords",
 	},
 	{
-		name:    "the audit log keeps the identity of a customer who tops up",
-		changes: []change{once("web/support/wallet_topup.go", "w.ID.Format(ids.Wallet), audit", "map[ids.ID]string{w.ID: w.Identity}[w.ID], audit")},
-		pkg:     "./web", tests: "TestPlanActionsAreAuditedByTheWalletsID",
-	},
-	{
-		name:    "secrets of webhooks are read without a bound",
-		changes: []change{once("web/inbound/webhooks.go", "\tdefer leave()\n\treturn read()\n", "\tleave()\n\treturn read()\n")},
-		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded",
-	},
-	{
-		name:    "a webhook without signature is looked up",
-		changes: []change{once("web/inbound/webhooks.go", "if signature == \"\" {", "if signature == \"none\" {")},
-		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded|TestWebhooksWithoutADatabase",
-	},
-	{
 		name:    "a webhook changes the sandbox account before it is verified",
 		changes: []change{once("payments/sandbox/server.go", "err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {", "err := s.update(ctx, app, func(account *engine.Account, env engine.Env) error {")},
 		pkg:     "./payments/sandbox", tests: "TestSecretsAreReadWithoutChangingTheAccount",
@@ -71,110 +56,9 @@ var moneyMutants = []mutant{
 		pkg: "./payments/cashier", tests: "TestARequestedRefundReturnsMoneyAndTakesCreditsBack",
 	},
 	{
-		name:    "a catalog is applied over a newer one",
-		changes: []change{once("store/catalog.go", "if state.Version() != expected {", "if expected == \"\" {")},
-		pkg:     "./api", tests: "TestConcurrentCatalogsNeverMix",
-	},
-	{
-		name:    "a catalog is applied without its blocked items",
-		changes: []change{once("store/catalog.go", "\t\tif err := diff.Refusal(); err != nil {\n\t\t\treturn err\n\t\t}\n", "")},
-		pkg:     "./api", tests: "TestCatalogIsAppliedWhollyOrNotAtAll",
-	},
-	{
-		name:    "an alert is announced twice: its mark is not read",
-		changes: []change{once("store/usage_alerts.go", "metering.AlertMark{Armed: r.Bool(), FiredAt", "metering.AlertMark{Armed: r.Bool() || true, FiredAt")},
-		pkg:     "./store", tests: "TestConcurrentChargesAlertOnce",
-	},
-	{
-		name:    "an alert is announced twice: it needs no recovery",
-		changes: []change{once("metering/alerts.go", "return m.Armed && now >=", "return now >=")},
-		pkg:     "./metering", tests: "TestALowBalanceIsAnnouncedOnce",
-	},
-	{
-		name:    "a reversal returns more than is left of the charge",
-		changes: []change{once("metering/reversal.go", "\tcase requested != nil && *requested > left:\n", "\tcase requested != nil && *requested > e.Charge.Amount:\n")},
-		pkg:     "./store", tests: "TestConcurrentReversalsReturnExactlyTheCharge",
-	},
-	{
-		name:    "a full reversal keeps the allowance",
-		changes: []change{once("store/reversals.go", "if key := event.Counter(); !key.Period.IsZero() {", "if key := event.Counter(); key.FeatureID.IsZero() {")},
-		pkg:     "./store", tests: "TestFullReversalReturnsTheAllowanceAndThePeriod",
-	},
-	{
-		name:    "a full reversal leaves its period billed",
-		changes: []change{once("store/reversals.go", "if key := event.Billed(); !key.Period.IsZero() {", "if key := event.Billed(); key.FeatureID.IsZero() {")},
-		pkg:     "./store", tests: "TestFullReversalReturnsTheAllowanceAndThePeriod",
-	},
-	{
-		name:    "any hundred reversals of an event are listed",
-		changes: []change{once("store/reversals.go", "ORDER BY x.entry_id LIMIT $4) r", "LIMIT $4) r")},
-		pkg:     "./store", tests: "TestTheOldestReversalsAreListed",
-	},
-	{
-		name:    "a repeated reversal returns the charge twice",
-		changes: []change{once("store/reversals.go", `"idempotency_key": r.IdempotencyKey`, `"idempotency_key": r.ID.String()`)},
-		pkg:     "./store", tests: "TestRepeatedReversal",
-	},
-	{
-		name:    "a repeated rename shows the wallet that was erased",
-		changes: []change{once("store/internal/identities/renames.go", "if metering.IsTombstone(w.Identity) {", "if w.Identity == requested.From {")},
-		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
-	},
-	{
-		name: "a rename leaves the caches of other nodes as they are",
-		changes: []change{
-			once("store/internal/identities/renames.go", "SET identity = $3, version = version + 1", "SET identity = $3"),
-			once("store/internal/identities/renames.go", "\tif _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\treturn err\n\t}\n", ""),
-			once("store/usage_write.go", "AND identity = $3 THEN", "AND $3::text IS NOT NULL THEN"),
-		},
-		pkg: "./store", tests: "TestRenamedWalletIsTheSame",
-	},
-	{
-		name:    "an erasure keeps the properties of events",
-		changes: []change{once("store/internal/identities/renames.go", "if err == nil && erased {", "if err != nil && erased {")},
-		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
-	},
-	{
-		name:    "an erasure keeps the identity in the answers of operations",
-		changes: []change{once("store/internal/identities/erasures.go", "\tif err := payments.Redact(ctx, tx.Tx, w.ID, tombstone); err != nil {\n\t\treturn e, false, err\n\t}\n", "")},
-		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
-	},
-	{
-		name:    "an erasure keeps the requests that a node wrote late",
-		changes: []change{once("store/internal/identities/erasures.go", "[]pg.Statement{eraseDenials, eraseFailures, eraseRequests}", "[]pg.Statement{eraseDenials, eraseRequests}")},
-		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
-	},
-	{
 		name:    "a wallet with a paid subscription is erased",
 		changes: []change{once("store/payments/erase.go", "\tcase open.Subscribed:\n", "\tcase open.Subscribed && open.Buying:\n")},
 		pkg:     "./store", tests: "TestRefusedErasuresChangeNothing",
-	},
-	{
-		name:    "changed entries are sealed again with a new identity",
-		changes: []change{once("store/verify/reseal.go", "if pending.seq > 0 && chain.old != pending.seal {", "if pending.seq < 0 {")},
-		pkg:     "./store", tests: "TestSealsOfRenamedWallets",
-	},
-	{
-		name: "a transfer locks its wallets in the order of the request",
-		changes: []change{once("store/transfers.go", "\tlocked, err := tx.LockWallets(ctx, requested.From, requested.To)\n",
-			"\tlocked, err := tx.LockWallets(ctx, requested.From)\n\tif second, failed := tx.LockWallets(ctx, requested.To); err == nil {\n\t\tlocked, err = append(locked, second...), failed\n\t}\n")},
-		pkg: "./store", tests: "TestTransfersInBothDirections",
-	},
-	{
-		name: "a transfer credits the receiver and debits nothing",
-		changes: []change{once("store/transfers.go", "Change: func(metering.Balance) (metering.Balance, error) { return decision.From, nil },",
-			"Change: func(held metering.Balance) (metering.Balance, error) { return held, nil },")},
-		pkg: "./store", tests: "TestTransfersInBothDirections",
-	},
-	{
-		name:    "a repeated transfer moves credits twice",
-		changes: []change{once("store/transfers.go", `"idempotency_key": t.IdempotencyKey`, `"idempotency_key": t.ID.String()`)},
-		pkg:     "./store", tests: "TestRepeatedTransfer",
-	},
-	{
-		name:    "a transfer takes more than the balance",
-		changes: []change{once("metering/transfer.go", "\tif !ok {\n", "\tif !ok && held.Amount == 0 {\n")},
-		pkg:     "./store", tests: "TestRefusedTransfersChangeNothing",
 	},
 	{
 		name: "a payment credited each time that it is told",
@@ -189,16 +73,6 @@ var moneyMutants = []mutant{
 		name:    "an attempt at a lease is cut short with its caller",
 		changes: []change{once("payments/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)", "context.WithTimeout(ctx, leaseAttemptTimeout)")},
 		pkg:     "./payments/cashier", tests: "TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation",
-	},
-	{
-		name:    "a lease whose row is locked is an error",
-		changes: []change{once("store/queue/leases.go", "if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {", "if false {")},
-		pkg:     "./store", tests: "TestALeaseThatCannotBeLockedIsNotHeld",
-	},
-	{
-		name:    "a lease that nobody compares",
-		changes: []change{once("store/queue/leases.go", "AND name = $2 AND fence = $3 FOR SHARE", "AND name = $2 AND $3::bigint > 0 FOR SHARE")},
-		pkg:     "./store", tests: "TestAFenceThatWasPassedStoresNothing",
 	},
 	{
 		name:    "a webhook that nobody has signed",
@@ -219,36 +93,6 @@ var moneyMutants = []mutant{
 		name:    "a refund on top of what was refunded before",
 		changes: []change{once("billing/clawback.go", "kind, difference(taken, target), target}", "kind, difference(0, target), target}")},
 		pkg:     "./billing", tests: "TestClawback|TestClawbackConverges",
-	},
-	{
-		name:    "an allowance that verification does not count again",
-		changes: []change{once("store/verify/proof.go", "before != e.used.value {", "false {")},
-		pkg:     "./store", tests: "TestVerifyNewFindsAnAllowanceThatWasHandedOutAgain",
-	},
-	{
-		name:    "a journal whose seal is not compared",
-		changes: []change{once("store/verify/proof.go", "p.seq == p.sealedSeq && p.seal != p.stored", "false")},
-		pkg:     "./store", tests: "TestVerifyFindsEveryCorruption",
-	},
-	{
-		name:    "a seal over entries that differ",
-		changes: []change{once("store/verify/seal.go", "!r.proof.known || r.proof.broken", "!r.proof.known")},
-		pkg:     "./store", tests: "TestVerifyNewFindsADifferenceUntilItIsRepaired",
-	},
-	{
-		name:    "a lost seal that is made again without a word",
-		changes: []change{once("store/verify/batch.go", "if w.sealedBefore && w.seal.seq == 0 {", "if false {")},
-		pkg:     "./store", tests: "TestVerifyFindsAMissingSealUntilItIsRestored",
-	},
-	{
-		name:    "a wallet is sealed although a check did not finish",
-		changes: []change{once("store/verify/checks.go", "\t\tif !finished {\n\t\t\tfor _, proof", "\t\tif !finished && len(proofs) == 0 {\n\t\t\tfor _, proof")},
-		pkg:     "./store", tests: "TestVerifyContinuesAfterACanceledCheck",
-	},
-	{
-		name:    "a debt that is forgotten",
-		changes: []change{once("metering/balance.go", "b.Debt.Add(amount - held)", "b.Debt.Add(0)")},
-		pkg:     "./metering", tests: "TestTakeBack|TestBalanceIsOneNumber",
 	},
 	{
 		name:    "a payment that a full wallet loses",
@@ -444,6 +288,31 @@ var moneyMutants = []mutant{
 		name:    "a price that is archived while a page sells it",
 		changes: []change{once("store/payments/plan_jobs.go", "SET due_at = greatest(due_at, $3), version", "SET due_at = least(due_at, $3), version")},
 		pkg:     "./payments/cashier", tests: "TestAPageOutlivesNoPriceThatItSells",
+	},
+	{
+		name:    "the audit log keeps the identity of a customer who tops up",
+		changes: []change{once("web/support/wallet_topup.go", "w.ID.Format(ids.Wallet), audit", "map[ids.ID]string{w.ID: w.Identity}[w.ID], audit")},
+		pkg:     "./web", tests: "TestPlanActionsAreAuditedByTheWalletsID",
+	},
+	{
+		name:    "secrets of webhooks are read without a bound",
+		changes: []change{once("web/inbound/webhooks.go", "\tdefer leave()\n\treturn read()\n", "\tleave()\n\treturn read()\n")},
+		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded",
+	},
+	{
+		name:    "a webhook without signature is looked up",
+		changes: []change{once("web/inbound/webhooks.go", "if signature == \"\" {", "if signature == \"none\" {")},
+		pkg:     "./web/inbound", tests: "TestUnsignedWebhooksAreBounded|TestWebhooksWithoutADatabase",
+	},
+	{
+		name:    "a lease whose row is locked is an error",
+		changes: []change{once("store/queue/leases.go", "if pg.WasRolledBack(err) || pg.SQLState(err) == pg.QueryCanceled {", "if false {")},
+		pkg:     "./store", tests: "TestALeaseThatCannotBeLockedIsNotHeld",
+	},
+	{
+		name:    "a lease that nobody compares",
+		changes: []change{once("store/queue/leases.go", "AND name = $2 AND fence = $3 FOR SHARE", "AND name = $2 AND $3::bigint > 0 FOR SHARE")},
+		pkg:     "./store", tests: "TestAFenceThatWasPassedStoresNothing",
 	},
 	{
 		name:    "a job that two nodes run at once",
