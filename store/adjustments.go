@@ -48,7 +48,7 @@ func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 		return fault.Newf(fault.InvalidRequest, "Enter a reason for the adjustment.")
 	}
 	var identity string
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	err = a.transactInTurn(ctx, func(ctx context.Context, tx appTx) error {
 		identity, err = tx.adjust(ctx, requested)
 		return err
 	})

@@ -34,6 +34,11 @@ func (a App) transact(ctx context.Context, work func(context.Context, appTx) err
 	return a.app.Transact(ctx, ledger.Work(work))
 }
 
+// transactInTurn is transact for what locks a wallet and is written to the audit log.
+func (a App) transactInTurn(ctx context.Context, work func(context.Context, appTx) error) error {
+	return a.app.InTurn().Transact(ctx, ledger.Work(work))
+}
+
 // snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
 	return a.app.Snapshot(ctx, ledger.Work(work))

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"purser/fault"
@@ -134,4 +136,41 @@ func TestAuditKeepsHostileFacts(t *testing.T) {
 	if err != nil || len(v.Differences) > 0 || v.Head.Number != 1 {
 		t.Errorf("it is %+v, %v", v, err)
 	}
+}
+
+// What waits for the log of one organization takes neither the connections of others nor
+// more wallets than its turn.
+func TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, 1)
+	other := newTenant(t, s.db)
+	other.newCredit(t, "tokens")
+	by := s.By(audit.Actor{Name: "key", At: moment})
+	deposit := func(identity string) {
+		_, _, err := by.Deposit(t.Context(), depositOf(identity, "tokens", 1, freshID()))
+		noError(t, err)
+	}
+	deposit("ann") // the log has a head now
+	tx, err := connect(t, url).Begin(t.Context())
+	noError(t, err)
+	exec(t, tx, `SELECT FROM audit_heads WHERE org_id = $1 FOR UPDATE`, s.org.ID)
+
+	var waiting sync.WaitGroup
+	for i := range 2 * nodeConns {
+		waiting.Go(func() { deposit(fmt.Sprint("waiting-", i)) })
+	}
+	waiters := func() int { return lockWaits(t, url, "%INSERT INTO audit_heads%") }
+	soon(t, "two deposits wait", func() bool { return waiters() >= 2 })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 2 * nodeConns {
+		_, _, err := other.Deposit(ctx, depositOf("bob", "tokens", 1, freshID()))
+		noError(t, err)
+	}
+	if n := waiters(); n != 2 {
+		t.Errorf("%d deposits wait with a connection and a wallet", n)
+	}
+	noError(t, tx.Rollback(t.Context()))
+	waiting.Wait()
 }

@@ -22,7 +22,7 @@ var selectDepositByKey = pg.Declare("select deposit by idempotency key", `
 // repeated idempotency key gives the first deposit back, whatever else it says.
 func (a App) Deposit(ctx context.Context, requested Deposit) (d Deposit, duplicate bool, err error) {
 	walletID := ids.New()
-	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+	err = pg.RetryKeyed(ctx, a.transactInTurn, func(ctx context.Context, tx appTx) error {
 		d, duplicate, err = tx.deposit(ctx, walletID, requested)
 		return err
 	})

@@ -95,7 +95,7 @@ func (a App) Reverse(ctx context.Context, requested Reversal) (r Reversal, dupli
 		return r, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the reversal.")
 	}
 	var identity string
-	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+	err = pg.RetryKeyed(ctx, a.transactInTurn, func(ctx context.Context, tx appTx) error {
 		r, identity, duplicate, err = tx.reverseCharge(ctx, requested)
 		return err
 	})

@@ -78,7 +78,7 @@ func (a App) Transfer(ctx context.Context, requested Transfer) (t Transfer, dupl
 	if requested.Reason == "" {
 		return t, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the transfer.")
 	}
-	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx appTx) error {
+	err = pg.RetryKeyed(ctx, a.transactInTurn, func(ctx context.Context, tx appTx) error {
 		t, duplicate, err = tx.transfer(ctx, requested)
 		return err
 	})

@@ -214,16 +214,18 @@ func TestChaosFairness(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings []string
 		rise     time.Duration // by how much the flood may raise the p99
+		deposits bool          // half of the flood
 	}{
-		"with the default rate limit": {nil, 50 * time.Millisecond},
-		"without a rate limit":        {[]string{"PURSER_RATE_LIMIT=0"}, 100 * time.Millisecond},
+		"with the default rate limit":       {nil, 50 * time.Millisecond, false},
+		"without a rate limit":              {[]string{"PURSER_RATE_LIMIT=0"}, 100 * time.Millisecond, false},
+		"with deposits to the same wallets": {nil, 50 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := startChaos(t, c.settings...)
 			quiet, flood := s.tenant(t, "Quiet"), s.tenant(t, "Flood")
 			s.measure(t, quiet, 2*time.Second) // warm
 			calm, _ := s.measure(t, quiet, 10*time.Second)
-			end := s.startFlood(t, flood)
+			end := s.startFlood(t, flood, c.deposits)
 			before := s.processorTime(t)
 			flooded, refused := s.measure(t, quiet, 10*time.Second)
 			busy := s.processorTime(t) - before
@@ -241,10 +243,10 @@ const floodSetting = "PURSER_TEST_FLOOD"
 // own: other tenants' clients do not share the server's processors either, so it
 // gives way to the server. The function that it returns ends it and says how much it
 // sent.
-func (s chaosServer) startFlood(t *testing.T, key string) func() string {
+func (s chaosServer) startFlood(t *testing.T, key string, deposits bool) func() string {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^TestFloodProcess$")
-	command.Env = append(os.Environ(), floodSetting+"="+s.base+" "+key)
+	command.Env = append(os.Environ(), floodSetting+"="+fmt.Sprint(s.base, " ", key, " ", deposits))
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -277,11 +279,18 @@ func (s chaosServer) startFlood(t *testing.T, key string) func() string {
 // TestFloodProcess is the process of a flood, which ends with its input. Run as a
 // test it does nothing.
 func TestFloodProcess(t *testing.T) {
-	base, key, found := strings.Cut(os.Getenv(floodSetting), " ")
-	if !found {
+	words := strings.Fields(os.Getenv(floodSetting))
+	if len(words) == 0 {
 		return
 	}
-	s := chaosServer{product: product{base: base}}
+	s, key, deposits := chaosServer{product: product{base: words[0]}}, words[1], words[2] == "true"
+	send := func(ctx context.Context, client *http.Client, id string, wallet int) {
+		if deposits && wallet%2 == 0 {
+			_, _ = s.post(ctx, client, key, "deposits", fmt.Sprintf(`{"identity":"w%d","creditKey":"tokens","amountNanocredits":"1","idempotencyKey":%q}`, wallet/2%64, id))
+			return
+		}
+		_, _ = s.use(ctx, client, key, id, wallet)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}}
 	var crowd sync.WaitGroup
@@ -289,7 +298,7 @@ func TestFloodProcess(t *testing.T) {
 	for i := range 512 {
 		crowd.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				_, _ = s.use(ctx, client, key, fmt.Sprintf("flood-%d-%d", i, n), i)
+				send(ctx, client, fmt.Sprintf("flood-%d-%d", i, n), i)
 				sent.Add(1)
 			}
 		})
@@ -342,8 +351,11 @@ func (s chaosServer) tenant(t *testing.T, name string) string {
 }
 
 func (s chaosServer) use(ctx context.Context, client *http.Client, key, id string, wallet int) (int, error) {
-	body := fmt.Sprintf(`{"id":%q,"identity":"w%d","feature":"chat"}`, id, wallet%64)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/events", strings.NewReader(body))
+	return s.post(ctx, client, key, "events", fmt.Sprintf(`{"id":%q,"identity":"w%d","feature":"chat"}`, id, wallet%64))
+}
+
+func (s chaosServer) post(ctx context.Context, client *http.Client, key, path, body string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/v1/"+path, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}

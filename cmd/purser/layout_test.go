@@ -40,6 +40,9 @@ var mayImport = map[string][]string{
 	// It seals secrets that have to be read again, and is as pure as a noun.
 	"tenancy/vault": {"ids"},
 
+	// Callers of one tenant that wait for each other.
+	"tenancy/turns": {},
+
 	// The provider that lives in the server. Its engine is as pure as a noun.
 	"payments/sandbox":             {"billing", "fault", "ids", "static", "views/...", "payments/sandbox/..."},
 	"payments/sandbox/engine":      {"payments/sandbox/persist"},
@@ -50,7 +53,7 @@ var mayImport = map[string][]string{
 
 	// The conversation with the provider: the client below, the store beside.
 	"payments/stripe":  {"billing", "metering"},
-	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "store/payments", "store/queue", "tenancy/vault"),
+	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "store/payments", "store/queue", "tenancy/turns", "tenancy/vault"),
 
 	// What runs later, for every package that has jobs.
 	"jobs": {"ids", "store", "store/queue", "tenancy"},
@@ -78,7 +81,7 @@ var mayImport = map[string][]string{
 	"store/queue":           with(nouns, "store/internal/pg"),
 	"store/notifications":   with(nouns, "store/internal/pg"),
 	"store/internal/sketch": {"ids"}, // counts ids, as pure as a noun
-	"store/internal/pg":     with(nouns, "migrations", "store/internal/limits"),
+	"store/internal/pg":     with(nouns, "migrations", "store/internal/limits", "tenancy/turns"),
 	"store/internal/ledger": with(nouns, "store/internal/pg", "store/queue"),
 	// A change of identity touches what every area keeps of a wallet.
 	"store/internal/identities": with(nouns, "store/internal/ledger", "store/internal/pg", "store/payments", "store/queue", "store/verify"),

@@ -16,6 +16,7 @@ import (
 	"purser/payments/stripe"
 	"purser/store"
 	"purser/tenancy"
+	"purser/tenancy/turns"
 	"purser/tenancy/vault"
 )
 
@@ -78,7 +79,7 @@ type Cashier struct {
 	limits        limits
 	clients       *lru.Cache[clientKey, *stripe.Client]
 	scopes        *lru.Cache[ids.ID, tenancy.Scope] // by connection
-	locks         locks
+	turns         *turns.Turns[string]
 	jobs          *jobs.Queue
 	renewInterval time.Duration // between two renewals of a lease; zero for leaseRenewInterval, negative for none
 	// withoutPeriodicJobs is set by tests that enqueue these jobs themselves.
@@ -114,7 +115,7 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, scopes: scopes, jobs: options.Jobs}
+	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, scopes: scopes, jobs: options.Jobs, turns: turns.New[string](1)}
 	if c.jobs == nil {
 		c.jobs = jobs.New(jobs.Options{Store: options.Store, Log: options.Log, Now: options.Now})
 	}

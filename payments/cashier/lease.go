@@ -3,7 +3,6 @@ package cashier
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"purser/fault"
@@ -62,7 +61,7 @@ func (c *Cashier) withLease(ctx context.Context, scope tenancy.Scope, name strin
 	waiting, cancel := context.WithTimeout(ctx, c.limits.leaseWait)
 	defer cancel()
 	// The process-local lock first, so that one goroutine per node polls the database.
-	unlock, err := c.locks.lock(waiting, scope.AppID.String()+" "+name)
+	unlock, err := c.turns.Take(waiting, scope.AppID.String()+" "+name)
 	if err != nil {
 		return errBusy(ctx)
 	}
@@ -116,65 +115,4 @@ func (c *Cashier) release(ctx context.Context, scope tenancy.Scope, fence queue.
 
 func errBusy(ctx context.Context) error {
 	return errors.Join(fault.New(fault.OperationInProgress), ctx.Err())
-}
-
-// locks is a set of named mutexes within this process.
-type locks struct {
-	mu  sync.Mutex
-	all map[string]*namedLock
-}
-
-type namedLock struct {
-	held    chan struct{}
-	waiting int // and holding
-}
-
-// lock waits for the lock. A free lock is taken even when ctx is done.
-func (l *locks) lock(ctx context.Context, name string) (unlock func(), err error) {
-	if unlock, free := l.tryLock(name); free {
-		return unlock, nil
-	}
-	n := l.ref(name)
-	select {
-	case n.held <- struct{}{}:
-		return func() { <-n.held; l.unref(name, n) }, nil
-	case <-ctx.Done():
-		l.unref(name, n)
-		return nil, ctx.Err()
-	}
-}
-
-// tryLock takes the lock if it is free.
-func (l *locks) tryLock(name string) (unlock func(), free bool) {
-	n := l.ref(name)
-	select {
-	case n.held <- struct{}{}:
-		return func() { <-n.held; l.unref(name, n) }, true
-	default:
-		l.unref(name, n)
-		return nil, false
-	}
-}
-
-func (l *locks) ref(name string) *namedLock {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = map[string]*namedLock{}
-	}
-	n, known := l.all[name]
-	if !known {
-		n = &namedLock{held: make(chan struct{}, 1)}
-		l.all[name] = n
-	}
-	n.waiting++
-	return n
-}
-
-func (l *locks) unref(name string, n *namedLock) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n.waiting--; n.waiting == 0 {
-		delete(l.all, name)
-	}
 }

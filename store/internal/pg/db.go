@@ -19,6 +19,7 @@ import (
 	"purser/metering"
 	"purser/store/internal/limits"
 	"purser/tenancy"
+	"purser/tenancy/turns"
 )
 
 // AppRole serves requests. It owns nothing, so no policy is open to it.
@@ -56,6 +57,7 @@ type DB struct {
 	Distributed bool
 
 	changed sync.Map // of *walletListener
+	turns   *turns.Turns[ids.ID]
 	entries func(tenancy.Scope, []metering.Entry)
 
 	notifications atomic.Pointer[func(tenancy.Scope)]
@@ -98,7 +100,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db := &DB{Pool: pool, Clock: clock, entries: func(tenancy.Scope, []metering.Entry) {}}
+	db := &DB{Pool: pool, Clock: clock, turns: turns.New[ids.ID](turnsAtOnce), entries: func(tenancy.Scope, []metering.Entry) {}}
 	clock.Conns.Store(pool)
 	if err := db.MeasureClock(ctx); err != nil {
 		pool.Close()

@@ -44,6 +44,7 @@ type App struct {
 
 	begins  TxCommand // how its transactions begin; BEGIN when empty
 	clocked bool      // they read the database's clock when they begin
+	inTurn  bool      // they wait for others of the organization
 }
 
 // Tx is one transaction in the name of one application.
@@ -110,8 +111,26 @@ func (a App) Clocked() App {
 	return a
 }
 
+// turnsAtOnce is enough to have one transaction commit while another works.
+const turnsAtOnce = 2
+
+// InTurn is for transactions that lock a wallet and are written to the audit log: few of
+// an organization run at once. The others would only wait for the head of the log, with
+// connections that other tenants need and with wallets that batches of events wait for.
+func (a App) InTurn() App {
+	a.inTurn = !a.By.IsZero()
+	return a
+}
+
 // Attempt is Transact without a second try.
 func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error) error {
+	if a.inTurn {
+		done, err := a.DB.turns.Take(ctx, a.Scope.OrgID)
+		if err != nil {
+			return fmt.Errorf("store: no turn: %w", err)
+		}
+		defer done()
+	}
 	pooled, err := a.DB.Pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)
