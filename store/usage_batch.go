@@ -37,6 +37,7 @@ type appBatch struct {
 	records   []record
 	newlyUsed map[*metering.Feature]bool
 	alerts    []raisedAlert
+	step      int64 // of the versions that the batch writes
 	// missingWallets are identities without a wallet whose request would be accepted.
 	missingWallets []string
 }
@@ -190,7 +191,7 @@ func (b *appBatch) touchedWallets() []*walletState {
 func (b *appBatch) markCommitted() {
 	for _, w := range b.wallets {
 		if w.touched {
-			w.version++
+			w.version += b.step
 			w.touched, w.newBalances = false, w.newBalances[:0]
 		}
 	}

@@ -19,8 +19,8 @@ var (
 	// A renamed wallet has another version too; that its identity is compared costs nothing
 	// and names the rule.
 	chargeWallet = pg.Declare("charge wallet", `
-		UPDATE wallets SET version = CASE WHEN version = $4::bigint - 1 AND identity = $3 THEN $4::bigint ELSE -1 END, last_seq = $5, charged = $6
-		WHERE app_id = $1 AND id = $2`)
+		UPDATE wallets SET version = CASE WHEN version = $5::bigint AND identity = $4 THEN version + $2::bigint ELSE -1 END, last_seq = $6, charged = $7
+		WHERE app_id = $1 AND id = $3`)
 
 	chargeBalance = pg.Declare("charge balance", `
 		UPDATE balances SET amount_nanocredits = $4
@@ -30,11 +30,11 @@ var (
 	chargeWallets = pg.Declare("charge wallets", `
 		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
 		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
-		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::boolean[])
+		FROM app_state s CROSS JOIN unnest($3::uuid[], $4::text[], $5::bigint[], $6::bigint[], $7::boolean[])
 			AS t (id, identity, version, seq, charged)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, id) DO UPDATE SET
-			version = CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END,
+			version = CASE WHEN wallets.version = excluded.version THEN wallets.version + $2::bigint ELSE -1 END,
 			last_seq = excluded.last_seq, charged = excluded.charged`)
 
 	chargeBalances = pg.Declare("charge balances", `
@@ -96,15 +96,15 @@ func (u *Engine) write(p *wire.Pipe, batches []*appBatch, now int64) {
 	}
 }
 
-// writeWallets advances each wallet by one version and writes its balances, in the
-// order of identities: the lock order of every writer.
+// writeWallets advances the version of each wallet and writes its balances, in the order
+// of identities: the lock order of every writer.
 func (b *appBatch) writeWallets(p *wire.Pipe) {
 	id, identity, version, seq, charged := wire.UUIDColumn, wire.TextColumn, wire.Int8Column, wire.Int8Column, wire.BoolColumn
 	wallet, credit, amount := wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn
 	for _, w := range b.touchedWallets() {
 		id.ID(w.state.Wallet.ID)
 		identity.Text(w.state.Wallet.Identity)
-		version.Int8(w.version + 1)
+		version.Int8(w.version)
 		seq.Int8(w.seq)
 		charged.Bool(w.state.Wallet.Charged)
 		for _, balance := range w.newBalances {
@@ -113,7 +113,8 @@ func (b *appBatch) writeWallets(p *wire.Pipe) {
 			amount.Amount(balance.Amount)
 		}
 	}
-	p.SendRows(chargeWallet, chargeWallets, []wire.Column{id, identity, version, seq, charged}, b.scope.AppID[:])
+	b.step = pg.VersionStep()
+	p.SendRows(chargeWallet, chargeWallets, []wire.Column{id, identity, version, seq, charged}, b.scope.AppID[:], int8Param(b.step))
 	p.SendRows(chargeBalance, chargeBalances, []wire.Column{wallet, credit, amount}, b.scope.AppID[:])
 }
 

@@ -156,7 +156,7 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a key does not exist", `UPDATE usage_events SET key_id = 'ffffffff-0000-0000-0000-000000000000' WHERE event_id = 'e0'`, "which the application does not have"},
 	{"a feature costs less than its price says", `UPDATE features SET cost_nanocredits = cost_nanocredits - 1 WHERE key = 'daily'`, "feature daily has"},
 	{"a price row was changed", `UPDATE prices SET cost_nanocredits = cost_nanocredits + 1 WHERE feature_id = (SELECT id FROM features WHERE key = 'unused')`, "feature unused has"},
-	{"a feature points to an older price", `INSERT INTO prices SELECT app_id, 999, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at FROM prices WHERE feature_id = (SELECT id FROM features WHERE key = 'unused')`, "feature unused has"},
+	{"a feature points to an older price", `INSERT INTO prices SELECT app_id, number + 1, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at FROM prices WHERE feature_id = (SELECT id FROM features WHERE key = 'unused')`, "feature unused has"},
 	{"a feature in use is not fixed", `UPDATE features SET deduplication_locked = false WHERE key = 'daily'`, "feature daily has charged events"},
 	{"an unused feature is fixed", `UPDATE features SET deduplication_locked = true WHERE key = 'unused'`, "feature unused has no charged event"},
 	{"a plan's feature is not held", `DELETE FROM feature_references WHERE holder_id = (SELECT id FROM plans LIMIT 1)`, "feature messages is limited by"},

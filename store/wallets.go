@@ -14,14 +14,14 @@ import (
 
 var (
 	setBillingPeriod = pg.Declare("set billing period", `
-		UPDATE wallets SET billing_interval = $3, billing_anchor = $4, version = version + 1
+		UPDATE wallets SET billing_interval = $3, billing_anchor = $4, version = version + $5
 		WHERE app_id = $1 AND id = $2`)
 )
 
 // CreateWallet keeps a new, empty wallet, or gives the one that the identity has.
 func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now int64) (w metering.Wallet, created bool, err error) {
 	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		err = a.transactInTurn(ctx, func(ctx context.Context, tx appTx) error {
 			made, err := tx.ExecAny(ctx, ledger.EnsureWallets, []ids.ID{id}, []string{identity}, now)
 			if err != nil {
 				return err
@@ -66,7 +66,7 @@ func (a App) Wallets(ctx context.Context, p Page) (list []metering.Wallet, more 
 // SetBillingPeriod sets when the wallet's billing periods start, as long as
 // nothing was charged. It holds the wallet's lock, so no use slips in between.
 func (a App) SetBillingPeriod(ctx context.Context, identity string, period metering.BillingPeriod) (w metering.Wallet, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	err = a.transactInTurn(ctx, func(ctx context.Context, tx appTx) error {
 		locked, err := tx.LockWallets(ctx, identity)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (a App) SetBillingPeriod(ctx context.Context, identity string, period meter
 		if _, err = locked[0].SetBillingPeriod(period); err != nil {
 			return err
 		}
-		if err := tx.Exec(ctx, setBillingPeriod, 1, locked[0].ID, period.Interval, period.Anchor); err != nil {
+		if err := tx.Exec(ctx, setBillingPeriod, 1, locked[0].ID, period.Interval, period.Anchor, pg.VersionStep()); err != nil {
 			return err
 		}
 		if w, err = tx.Wallet(ctx, identity); err != nil {

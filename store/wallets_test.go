@@ -167,7 +167,7 @@ func TestEveryWriterMovesTheWalletsVersion(t *testing.T) {
 	} {
 		before := version()
 		noError(t, c.write())
-		if after := version(); after != before+1 {
+		if after := version(); after <= before {
 			t.Errorf("%s moves it from %d to %d", c.name, before, after)
 		}
 	}

@@ -3,6 +3,21 @@ package main
 // Bugs in how a node reads the time, keeps deadlines and judges its database.
 var databaseMutants = []mutant{
 	{
+		name:    "deposits that wait for the audit log hold all connections",
+		changes: []change{once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")},
+		pkg:     "./store", tests: "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",
+	},
+	{
+		name:    "any number of callers go on at once",
+		changes: []change{once("tenancy/turns/turns.go", "make(chan struct{}, t.atOnce)", "make(chan struct{}, t.atOnce+50)")},
+		pkg:     "./tenancy/turns", tests: "TestCallersOfAKeyWaitForEachOther|TestOtherKeysDoNotWait",
+	},
+	{
+		name:    "a standby that lacks changes numbers others like them",
+		changes: []change{once("store/internal/pg/version.go", "return 1 + rand.Int64N(maxVersionStep)", "return 1 + rand.Int64N(1)*maxVersionStep")},
+		pkg:     "./store", tests: "TestANodeThatRemembersLostChangesReadsAgain",
+	},
+	{
 		name:    "the node's clock instead of the database's",
 		changes: []change{once("store/internal/pg/clock.go", "\treturn r.at(monotonic) / 1e6, nil\n", "\treturn wall / 1e6, nil\n")},
 		pkg:     "./store", tests: "TestNodesWithWrongClocksAgreeOnTime",

@@ -161,13 +161,13 @@ var usageMutants = []mutant{
 	{
 		name: "no version guard for a lone use",
 		changes: []change{once("store/usage_write.go",
-			"CASE WHEN version = $4::bigint - 1 AND identity = $3 THEN", "CASE WHEN identity = $3 THEN")},
+			"CASE WHEN version = $5::bigint AND identity = $4 THEN", "CASE WHEN $5::bigint IS NOT NULL AND identity = $4 THEN")},
 		pkg: "./store", tests: "TestChangesHoldForTheFirstUseAfterThem|TestWalletPaysForWhatItHoldsAndNoMore",
 	},
 	{
 		name: "no version guard for a batch",
 		changes: []change{once("store/usage_write.go",
-			"CASE WHEN wallets.version = excluded.version - 1 THEN excluded.version ELSE -1 END", "excluded.version")},
+			"CASE WHEN wallets.version = excluded.version THEN wallets.version + $2::bigint ELSE -1 END", "wallets.version + $2::bigint")},
 		pkg: "./store", tests: "TestChangesHoldForABatchAfterThem",
 	},
 	{
@@ -214,7 +214,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a deposit does not move the wallet's version",
-		changes: []change{once("store/internal/ledger/journal.go", "last_seq = $3, version = version + 1", "last_seq = $3")},
+		changes: []change{once("store/internal/ledger/journal.go", "version = version + $4", "version = version + $4 * 0")},
 		pkg:     "./store", tests: "TestWalletPaysForWhatItHoldsAndNoMore|TestChangesHoldForTheFirstUseAfterThem|TestNodesNeverWaitForEachOther",
 	},
 	{

@@ -55,9 +55,9 @@ var walletMutants = []mutant{
 	{
 		name: "a rename leaves the caches of other nodes as they are",
 		changes: []change{
-			once("store/internal/identities/renames.go", "SET identity = $3, version = version + 1", "SET identity = $3"),
+			once("store/internal/identities/renames.go", "version = version + $4", "version = version + $4 * 0"),
 			once("store/internal/identities/renames.go", "\tif _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\treturn err\n\t}\n", ""),
-			once("store/usage_write.go", "AND identity = $3 THEN", "AND $3::text IS NOT NULL THEN"),
+			once("store/usage_write.go", "AND identity = $4 THEN", "AND $4::text IS NOT NULL THEN"),
 		},
 		pkg: "./store", tests: "TestRenamedWalletIsTheSame",
 	},

@@ -33,7 +33,7 @@ var (
 		UPDATE sandbox_worlds SET head = $2, state = CASE WHEN head IS NULL THEN '{"Version": 2}' ELSE state END WHERE app_id = $1`)
 
 	setClock = pg.Declare("set clock", `
-		UPDATE app_state SET clock_offset = $2, epoch = epoch + 1
+		UPDATE app_state SET clock_offset = $2, epoch = epoch + $3
 		WHERE app_id = $1 AND clock_offset <> $2`)
 )
 
@@ -146,7 +146,7 @@ func (tx appTx) storeWorld(ctx context.Context, c persist.Change) (moved bool, e
 		batch.Queue(pruneObjects.SQL, tx.Args([]any{p.Kind, p.Before, p.Keep, p.Unless})...)
 	}
 	batch.Queue(updateWorld.SQL, tx.Args([]any{c.Head})...)
-	clock := batch.Queue(setClock.SQL, tx.Args([]any{c.ClockOffset})...)
+	clock := batch.Queue(setClock.SQL, tx.Args([]any{c.ClockOffset, pg.VersionStep()})...)
 	batch.Queue(queue.SetHint.SQL, tx.Args([]any{queue.SandboxWake, tx.Scope.OrgID, pg.OrNull(c.WakeAt)})...)
 	results := tx.Conn.SendBatch(ctx, batch)
 	for _, queued := range batch.QueuedQueries {

@@ -25,7 +25,7 @@ const fromSubscriptions = `
 	FROM subscriptions s JOIN wallets w ON w.app_id = $1 AND w.id = s.wallet_id`
 
 var touchWallet = pg.Declare("touch wallet", `
-	UPDATE wallets SET version = version + 1 WHERE app_id = $1 AND id = $2`)
+	UPDATE wallets SET version = version + $3 WHERE app_id = $1 AND id = $2`)
 
 var (
 	selectSubscription = pg.Declare("select subscription", `
@@ -148,7 +148,7 @@ func (tx appTx) writeSubscription(ctx context.Context, w *ledger.Wallet, before 
 	}); err != nil {
 		return err
 	}
-	if err := tx.Exec(ctx, touchWallet, 1, w.ID); err != nil {
+	if err := tx.Exec(ctx, touchWallet, 1, w.ID, pg.VersionStep()); err != nil {
 		return err
 	}
 	if err := tx.announceSubscription(ctx, w, before, s); err != nil {

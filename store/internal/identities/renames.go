@@ -68,7 +68,7 @@ var (
 		UPDATE identity_changes SET settled = true WHERE app_id = $1 AND id = $2`)
 
 	setIdentity = pg.Declare("set identity", `
-		UPDATE wallets SET identity = $3, version = version + 1 WHERE app_id = $1 AND id = $2`)
+		UPDATE wallets SET identity = $3, version = version + $4 WHERE app_id = $1 AND id = $2`)
 
 	moveAlertRules = pg.Declare("move alert rules", `
 		UPDATE alert_rules SET identity = $3 WHERE app_id = $1 AND identity = $2`)
@@ -201,7 +201,7 @@ func (tx transaction) walletByID(ctx context.Context, id ids.ID) (metering.Walle
 // application's epoch advance: a node that has the wallet in its cache under the old
 // identity fails its next write, also one of a release that does not know of renames.
 func (tx transaction) changeIdentity(ctx context.Context, w *ledger.Wallet, c identityChange, to string) error {
-	if err := tx.Exec(ctx, setIdentity, 1, w.ID, to); err != nil {
+	if err := tx.Exec(ctx, setIdentity, 1, w.ID, to, pg.VersionStep()); err != nil {
 		return err
 	}
 	if err := tx.Exec(ctx, insertIdentityChange, 1, c.ID, tx.Scope.OrgID, w.ID, c.Kind, c.From, pg.OrNull(c.To), pg.OrNull(c.Reason), c.IdempotencyKey,

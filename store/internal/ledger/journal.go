@@ -30,7 +30,7 @@ var (
 			balance_after, debt_after, idempotency_key, created_at, source_kind, source_id`))
 
 	advanceWallet = pg.Declare("advance wallet", `
-		UPDATE wallets SET last_seq = $3, version = version + 1
+		UPDATE wallets SET last_seq = $3, version = version + $4
 		WHERE app_id = $1 AND id = $2`)
 )
 
@@ -87,7 +87,7 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 		}
 	}
 	tx.Posted(e)
-	return e, tx.Exec(ctx, advanceWallet, 1, w.ID, w.LastSeq)
+	return e, tx.Exec(ctx, advanceWallet, 1, w.ID, w.LastSeq, pg.VersionStep())
 }
 
 // Balance reads what a locked wallet holds of a credit: zero when it never held

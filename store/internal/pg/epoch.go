@@ -23,10 +23,11 @@ var (
 // keys has changed. It is part of the transaction that changes them.
 func (tx *Tx) AdvanceEpoch(ctx context.Context) (int64, error) { return tx.AdvanceEpochBy(ctx, 1) }
 
-// AdvanceEpochBy advances the epoch at once by the number of prices that the transaction
-// keeps, because each is numbered by an epoch of its own. It gives the last of them.
+// AdvanceEpochBy advances the epoch at once by at least the number of prices that the
+// transaction keeps, because each is numbered by an epoch of its own. It gives the last of
+// them.
 func (tx *Tx) AdvanceEpochBy(ctx context.Context, prices int64) (int64, error) {
-	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState, prices)
+	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState, prices-1+VersionStep())
 }
 
 // ClockOffset is how far the application's clock is ahead of the real one.
