@@ -43,3 +43,11 @@ func (a App) transactInTurn(ctx context.Context, work func(context.Context, appT
 func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
 	return a.app.Snapshot(ctx, ledger.Work(work))
 }
+
+// RecordAction writes an action to the audit log that no transaction of its own stores:
+// a request to the payment provider, before it is made.
+func (a App) RecordAction(ctx context.Context, action, target string, fields audit.Fields) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		return tx.Audit(ctx, action, target, nil, fields)
+	})
+}

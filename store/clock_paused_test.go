@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/metering/rollup"
 	"purser/store"
 	"purser/store/reports"
 	"purser/store/storetest"
@@ -70,6 +72,24 @@ func TestAPausedMachineMeasuresAgainBeforeItCharges(t *testing.T) {
 			t.Errorf("the event is %s, and %s old", answer(d, err), off)
 		}
 	}
+}
+
+// What was asked before the pause is not recorded after it: rollups have passed its id.
+func TestAPausedMachineRecordsNoOldID(t *testing.T) {
+	t.Parallel()
+	n := openNodeOn(t, storetest.URL(t), newMachine(0))
+	s := shop{nodes: []node{n}}.stocked(t)
+	s.credit(t, "ann", 1000)
+	s.warm(t, n, "ann", true)
+	held, use := s.balance(t, "ann"), s.message("ann", "asked before")
+	old := store.IDAt(n.db.Clock().Now() - rollup.Margin.Milliseconds())
+	copy(use.TransactionID[:6], old[:6])
+	_, err := n.usage.Track(use)
+	wantFault(t, err, fault.Overloaded)
+	if left := s.balance(t, "ann"); left != held {
+		t.Errorf("the balance went from %s to %s", held, left)
+	}
+	mustAccept(t, n, s.message("ann", "asked before"))
 }
 
 // Each reading of this machine's wall clock is seconds after the one before, while its

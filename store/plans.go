@@ -20,6 +20,11 @@ var (
 		SELECT`+ledger.PlanColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2 FOR NO KEY UPDATE`)
 
+	// Features are locked before a plan refers to them, so that no price changes between
+	// the check and the reference.
+	holdFeatures = pg.Declare("hold features", `
+		SELECT id FROM features WHERE app_id = $1 AND key = ANY ($2) ORDER BY id FOR SHARE`)
+
 	listPlans = pg.Declare("list plans", `
 		SELECT`+ledger.PlanColumns+`
 		FROM plans WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3`)

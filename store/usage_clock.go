@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"purser/ids"
 	"purser/store/internal/pg"
 )
 
@@ -17,9 +18,19 @@ const (
 	// maxClockDifference is the maximum difference between the database's clock and the
 	// node's reading of it around the same round trip.
 	maxClockDifference = 2 * pg.MaxClockError
+	// maxIDAge leaves a batch its time before rollup.Margin, from which on usage is added up.
+	maxIDAge = 20 * time.Second
 	// anyDecisionAge is for engines with an injected clock.
 	anyDecisionAge = math.MaxInt64
 )
+
+// oldestID is the oldest id that usage may have: a node that was suspended has older ones.
+func (u *Engine) oldestID() (oldest ids.ID) {
+	if now, err := u.now(); err == nil && u.clockTolerance != anyDecisionAge {
+		oldest = pg.IDAt(now - maxIDAge.Milliseconds())
+	}
+	return oldest
+}
 
 // isClockError reports an error that only a new clock measurement resolves.
 func isClockError(err error) bool {

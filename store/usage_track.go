@@ -114,16 +114,16 @@ func backOff(tries int) {
 	time.Sleep(rand.N(min(batchBackoff*time.Duration(tries), maxBatchBackoff)))
 }
 
-// dropExpired fails requests whose deadline has passed and drops abandoned ones. A
+// dropExpired fails requests whose deadline or id has passed and drops abandoned ones. A
 // request that was never attempted was certainly not recorded; the others may have been
 // committed.
 func (u *Engine) dropExpired(requests []*request) []*request {
-	now := time.Now()
+	now, oldest := time.Now(), u.oldestID()
 	kept := requests[:0:0]
 	for _, p := range requests {
 		switch {
 		case !p.claim():
-		case now.Before(p.deadline):
+		case now.Before(p.deadline) && (p.TransactionID.IsZero() || slices.Compare(p.TransactionID[:], oldest[:]) >= 0):
 			kept = append(kept, p)
 		case p.lastErr == nil:
 			p.fail(errOverloaded)

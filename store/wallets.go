@@ -12,11 +12,9 @@ import (
 	"purser/tenancy/audit"
 )
 
-var (
-	setBillingPeriod = pg.Declare("set billing period", `
-		UPDATE wallets SET billing_interval = $3, billing_anchor = $4, version = version + $5
-		WHERE app_id = $1 AND id = $2`)
-)
+var setBillingPeriod = pg.Declare("set billing period", `
+	UPDATE wallets SET billing_interval = $3, billing_anchor = $4, version = version + $5
+	WHERE app_id = $1 AND id = $2`)
 
 // CreateWallet keeps a new, empty wallet, or gives the one that the identity has.
 func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now int64) (w metering.Wallet, created bool, err error) {

@@ -3,6 +3,11 @@ package main
 // Bugs in usage statistics.
 var rollupMutants = []mutant{
 	{
+		name:    "a suspended machine records what rollups have passed",
+		changes: []change{once("store/usage_track.go", "slices.Compare(p.TransactionID[:], oldest[:]) >= 0", "slices.Compare(p.TransactionID[:], oldest[:]) >= -1")},
+		pkg:     "./store", tests: "TestAPausedMachineRecordsNoOldID",
+	},
+	{
 		name:    "usage is final while a transaction can still insert some",
 		changes: []change{once("metering/rollup/progress.go", "return p.Transaction != 0 && p.Transaction <= h.Oldest", "return p.Transaction != 0")},
 		pkg:     "./metering/rollup", tests: "TestNothingAppearsBelowTheWatermark",
