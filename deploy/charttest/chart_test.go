@@ -42,6 +42,7 @@ networkPolicy:
   ingressFrom: [{namespaceSelector: {matchLabels: {name: ingress}}}]
   metricsFrom: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
   databaseTo: [{ipBlock: {cidr: 10.1.0.0/16}}]
+  extraEgress: [{ports: [{port: 587}]}]
 podAnnotations: {a: b}
 podLabels: {team: billing}
 nodeSelector: {disk: fast}
@@ -184,6 +185,10 @@ func TestSelectorsFindTheirPods(t *testing.T) {
 	walls := all["NetworkPolicy billing-purser"].(*networking.NetworkPolicy).Spec.PodSelector.MatchLabels
 	if !selects(walls, labels) || !selects(walls, migrate) {
 		t.Errorf("the policy selects %v", walls)
+	}
+	egress := all["NetworkPolicy billing-purser"].(*networking.NetworkPolicy).Spec.Egress
+	if last := egress[len(egress)-1]; len(last.Ports) != 1 || last.Ports[0].Port.IntValue() != 587 {
+		t.Errorf("the last rule of the policy is %+v", last)
 	}
 	monitor := all["ServiceMonitor billing-purser"].(*monitoring.ServiceMonitor).Spec
 	if !selects(monitor.Selector.MatchLabels, metrics.Labels) || selects(monitor.Selector.MatchLabels, api.Labels) {
