@@ -1,5 +1,3 @@
-// Package turns has callers with the same key wait for each other, within this process.
-// It bounds what one tenant does at once; it does not replace a lock that all nodes see.
 package turns
 
 import (
