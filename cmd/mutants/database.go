@@ -50,7 +50,7 @@ var databaseMutants = []mutant{
 	{
 		name: "a use that was refused for lack of time is charged",
 		changes: []change{
-			once("store/usage_track.go", "\t\tcase !p.claim():\n\t\tcase now.Before(p.deadline):\n", "\t\tcase !p.claim() && false:\n\t\tcase now.Before(p.deadline) || p.lastErr == nil:\n"),
+			once("store/usage_track.go", "\t\tcase !p.claim():\n\t\tcase now.Before(p.deadline) && (", "\t\tcase !p.claim() && false:\n\t\tcase (now.Before(p.deadline) || p.lastErr == nil) && ("),
 			once("store/usage_track.go", "\treturn last\n", "\treturn time.Now().Add(u.batchTimeout)\n"),
 		},
 		pkg: "./store", tests: "TestAnExpiredUseIsAnsweredWhileItsBatchGoesOn",
