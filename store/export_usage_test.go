@@ -22,6 +22,7 @@ const (
 	MaxQueuedPerApp = maxQueuedPerApp
 	MaxBulkPerApp   = 16_384
 	SingleLanes     = maxSingleLanes
+	MinOptimistic   = minOptimistic
 	RequestTimeout  = requestTimeout
 )
 

@@ -46,6 +46,7 @@ type request struct {
 	resolved    bool   // failed before a decision, decided from the cache, or committed
 	deferred    bool   // moved to the next batch
 	wasDeferred bool   // deferred once already: a request is deferred at most once
+	answered    bool   // its caller goes on
 	err         error
 	lastErr     error // of the last attempt; nil before the first
 	done        chan struct{}

@@ -167,6 +167,9 @@ func (l *batcher) runBatch(batch []*request) {
 		if cause := recover(); cause != nil {
 			l.engine.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
 			for _, p := range batch {
+				if p.answered {
+					continue
+				}
 				p.deferred, p.err = false, fmt.Errorf("store: usage batch panicked: %v", cause)
 			}
 		}
@@ -185,15 +188,27 @@ func (l *batcher) runBatch(batch []*request) {
 	observe(Batch{Kind: l.kind, Size: len(batch), Took: time.Since(begun)})
 }
 
+// answerResolved wakes the callers of requests that are resolved before their batch is.
+func answerResolved(batch []*request) {
+	for _, p := range batch {
+		if p.resolved && p.group == nil && !p.answered {
+			p.answered = true
+			p.done <- struct{}{}
+		}
+	}
+}
+
 func (l *batcher) complete(batch []*request) {
 	var again []*request
 	for _, p := range batch {
-		if p.deferred {
+		switch {
+		case p.answered:
+		case p.deferred:
 			p.deferred = false
 			again = append(again, p)
-			continue
+		default:
+			p.done <- struct{}{}
 		}
-		p.done <- struct{}{}
 	}
 	if len(again) > 0 {
 		l.mu.Lock()

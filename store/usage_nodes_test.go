@@ -278,6 +278,40 @@ func (s shop) inOneBatch(tb testing.TB, url string, n node, gate string, request
 	return outcomes
 }
 
+// What is recorded is answered while others of its batch wait for a lock.
+func TestEventsDoNotWaitForTheLocksOfOthers(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShopOfOneLane(t, url, 1)
+	n := s.nodes[0]
+	for _, identity := range []string{"ann", "bob", "gate"} {
+		s.credit(t, identity, 10_000)
+		s.warm(t, n, identity, identity == "ann")
+	}
+	releaseGate, release := s.hold(t, url, "gate"), s.hold(t, url, "bob")
+	var all, anns sync.WaitGroup
+	all.Go(func() { mustAccept(t, n, s.message("gate", freshID())) })
+	soon(t, "the batch at the gate", func() bool { return n.usage.Busy() && s.standsStill(t, url, "gate") })
+	for range store.MinOptimistic {
+		anns.Go(func() { mustAccept(t, n, s.message("ann", freshID())) })
+	}
+	all.Go(func() { mustAccept(t, n, s.message("bob", freshID())) })
+	soon(t, "all in one batch", func() bool { return n.usage.Queued() == store.MinOptimistic+1 })
+	releaseGate()
+	answered := make(chan struct{})
+	go func() {
+		anns.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+	case <-time.After(patience):
+		t.Error("an event waits for the wallet of another customer")
+	}
+	release()
+	all.Wait()
+}
+
 // outcome is what one use became.
 type outcome struct {
 	use  store.Usage

@@ -37,7 +37,11 @@ func (u *lane) track(requests []*request) {
 			panic(cause)
 		}
 	}()
-	u.runUntilResolved(u.writes, u.trackOptimistic(u.dropExpired(expandGroups(requests))), u.pessimistic)
+	rest := u.trackOptimistic(u.dropExpired(expandGroups(requests)))
+	if len(rest) > 0 {
+		answerResolved(requests) // what is recorded does not wait for the locks of others
+	}
+	u.runUntilResolved(u.writes, rest, u.pessimistic)
 }
 
 // errWalletMissing is for a request that is accepted only because the catalog changed

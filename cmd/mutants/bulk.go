@@ -3,6 +3,11 @@ package main
 // Bugs in batches and groups of events.
 var bulkMutants = []mutant{
 	{
+		name:    "an event waits for the locks of others in its batch",
+		changes: []change{once("store/usage_track.go", "\tif len(rest) > 0 {\n\t\tanswerResolved", "\tif len(rest) > len(requests) {\n\t\tanswerResolved")},
+		pkg:     "./store", tests: "TestEventsDoNotWaitForTheLocksOfOthers",
+	},
+	{
 		name:    "only the first event of a batch keeps its properties",
 		changes: []change{once("store/usage_properties.go", "\t\tif r.Properties == \"\" {\n", "\t\tif r.Properties == \"\" || wallet.Count > 0 {\n")},
 		pkg:     "./store", tests: "TestPropertiesAreStoredWithTheirEvents",

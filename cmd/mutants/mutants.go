@@ -234,7 +234,7 @@ var usageMutants = []mutant{
 	},
 	{
 		name:    "a panic that leaves callers waiting",
-		changes: []change{once("store/usage_batcher.go", "\t\tp.done <- struct{}{}\n", "\t\tif p.err == nil {\n\t\t\tp.done <- struct{}{}\n\t\t}\n")},
+		changes: []change{once("store/usage_batcher.go", "\t\tdefault:\n\t\t\tp.done <- struct{}{}\n", "\t\tcase p.err == nil:\n\t\t\tp.done <- struct{}{}\n")},
 		pkg:     "./store", tests: "TestPanicReleasesEveryCaller",
 	},
 	{
