@@ -38,8 +38,8 @@ func TestBalancesAtEveryMoment(t *testing.T) {
 		_, err := b.CreateFeature(ctx, featureOf("of-"+credit, credit))
 		noError(t, err)
 	}
-	deposit := func(credit string) {
-		_, _, err := b.Deposit(ctx, store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: 1_000, CreatedAt: time.Now().UnixMilli()})
+	deposit := func(credit string, amount metering.Amount) {
+		_, _, err := b.Deposit(ctx, store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: amount, CreatedAt: time.Now().UnixMilli()})
 		noError(t, err)
 	}
 	uses := 0
@@ -57,19 +57,20 @@ func TestBalancesAtEveryMoment(t *testing.T) {
 			noError(t, d.Decision.Err())
 		}
 	}
-	deposit("early")
-	deposit("unused")
+	deposit("early", 1_000)
+	deposit("unused", 1_000)
 	track("of-early", 3)
 	for range 3 {
 		track("plain", 900)
 	}
-	deposit("middle")
+	deposit("middle", 1_000)
 	track("of-middle", 2)
 	for range 3 {
 		track("plain", 900)
 	}
-	deposit("late")
+	deposit("late", 1_000)
 	track("of-late", 1)
+	deposit("early", 3*featureOf("of-early", "early").Cost) // it holds what it held at first
 
 	moments := []int64{0, time.Now().UnixMilli() + 1}
 	for _, text := range texts(t, b.conn, `SELECT DISTINCT created_at::text FROM (
@@ -94,7 +95,7 @@ func TestBalancesAtEveryMoment(t *testing.T) {
 
 	lines, _, err := read.History(ctx, reports.HistoryQuery{Identity: "ann", CreditKey: "early", Limit: 10})
 	noError(t, err)
-	if len(lines) != 4 || lines[0].CreditKey != "early" || lines[3].Kind != metering.EntryDeposit {
+	if len(lines) != 5 || lines[0].CreditKey != "early" || lines[4].Kind != metering.EntryDeposit {
 		t.Errorf("the journal of a credit is %+v", lines)
 	}
 }

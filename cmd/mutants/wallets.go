@@ -3,6 +3,11 @@ package main
 // Bugs in what a wallet holds and who it belongs to.
 var walletMutants = []mutant{
 	{
+		name:    "a balance of before is that of now although credits were spent and added",
+		changes: []change{once("store/reports/history.go", "if n.Seq == last[n.Credit].seq {", "if n.Seq >= last[n.Credit].seq {")},
+		pkg:     "./store", tests: "TestBalancesAtEveryMoment",
+	},
+	{
 		name:    "a catalog is applied over a newer one",
 		changes: []change{once("store/catalog.go", "if state.Version() != expected {", "if expected == \"\" {")},
 		pkg:     "./api", tests: "TestConcurrentCatalogsNeverMix",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -98,6 +99,9 @@ var (
 		FROM (
 			SELECT max(seq) AS seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5 GROUP BY credit_id
 		) newest JOIN journal j ON j.app_id = $1 AND j.wallet_id = $2 AND j.seq = newest.seq`)
+
+	listNewestInJournal = pg.Declare("list newest journal entries of credits", `
+		SELECT credit_id, max(seq) FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq >= $3 AND credit_id = ANY ($4) GROUP BY credit_id`)
 
 	// The newest charge of each price in a range of numbers.
 	listLastCharges = pg.Declare("list last charges of prices", `
@@ -334,6 +338,7 @@ func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high, mome
 	if err != nil {
 		return nil, err
 	}
+	first := true
 	return last, descend(high, func() bool { return len(pending) > 0 }, func(low, high int64) error {
 		charges, err := pg.Collect(ctx, tx, listLastCharges, readBalanceAt, w.ID, low, high, moment)
 		charged := map[ids.ID]bool{}
@@ -343,8 +348,37 @@ func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high, mome
 			}
 		}
 		maps.DeleteFunc(pending, func(credit ids.ID, _ bool) bool { return charged[credit] || last[credit].seq > low })
-		return err
+		if err != nil || !first {
+			return err
+		}
+		first = false
+		return tx.dropUnspent(ctx, w, last, pending)
 	})
+}
+
+// dropUnspent drops the credits that the wallet still holds as their last entry left them:
+// charges only take away, so none came later.
+func (tx appTx) dropUnspent(ctx context.Context, w metering.Wallet, last map[ids.ID]balanceAt, pending map[ids.ID]bool) error {
+	var unspent []ids.ID
+	from := int64(math.MaxInt64)
+	for _, b := range w.Balances {
+		if then := last[b.CreditID]; pending[b.CreditID] && then.Amount == b.Amount && then.Debt == b.Debt {
+			unspent, from = append(unspent, b.CreditID), min(from, then.seq)
+		}
+	}
+	if len(unspent) == 0 {
+		return nil
+	}
+	newest, err := pg.Collect(ctx, tx, listNewestInJournal, pgx.RowToStructByPos[struct {
+		Credit ids.ID
+		Seq    int64
+	}], w.ID, from, unspent)
+	for _, n := range newest {
+		if n.Seq == last[n.Credit].seq {
+			delete(pending, n.Credit)
+		}
+	}
+	return err
 }
 
 // descend reads growing ranges of numbers, downwards, for as long as more are wanted.
