@@ -75,7 +75,7 @@ var paymentMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation",
 	},
 	{
-		name:    "a webhook that nobody has signed",
+		name:    "a webhook that is not signed",
 		changes: []change{once("payments/stripe/webhook.go", "\tif !signedBy(body, header, secrets) || !signedAt(header, now) {\n", "\tif !signedAt(header, now) {\n")},
 		pkg:     "./payments/cashier", tests: "TestForgedStaleAndMisaddressedWebhooksDoNothing",
 	},
@@ -85,7 +85,7 @@ var paymentMutants = []mutant{
 		pkg:     "./payments/cashier", tests: "TestForgedStaleAndMisaddressedWebhooksDoNothing",
 	},
 	{
-		name:    "credits for an invoice that nobody has paid",
+		name:    "credits for an unpaid invoice",
 		changes: []change{once("billing/project_invoices.go", "if invoice.Status != InvoicePaid || !invoice", "if !invoice")},
 		pkg:     "./billing", tests: "TestOnlyPaidPeriodsGrant",
 	},
@@ -310,7 +310,7 @@ var paymentMutants = []mutant{
 		pkg:     "./store", tests: "TestALeaseThatCannotBeLockedIsNotHeld",
 	},
 	{
-		name:    "a lease that nobody compares",
+		name:    "a lease that is not compared",
 		changes: []change{once("store/queue/leases.go", "AND name = $2 AND fence = $3 FOR SHARE", "AND name = $2 AND $3::bigint > 0 FOR SHARE")},
 		pkg:     "./store", tests: "TestAFenceThatWasPassedStoresNothing",
 	},
