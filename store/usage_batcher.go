@@ -188,10 +188,14 @@ func (l *batcher) runBatch(batch []*request) {
 	observe(Batch{Kind: l.kind, Size: len(batch), Took: time.Since(begun)})
 }
 
-// answerResolved wakes the callers of requests that are resolved before their batch is.
-func answerResolved(batch []*request) {
+// answerOthers wakes the callers of requests that are resolved before the rest of their
+// batch is. A prefetch, which decides nothing, may have failed requests of the rest.
+func answerOthers(batch, rest []*request) {
+	for _, p := range rest {
+		p.reset()
+	}
 	for _, p := range batch {
-		if p.resolved && p.group == nil && !p.answered {
+		if p.resolved && !p.deferred && p.group == nil {
 			p.answered = true
 			p.done <- struct{}{}
 		}

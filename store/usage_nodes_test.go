@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,6 +308,32 @@ func TestEventsDoNotWaitForTheLocksOfOthers(t *testing.T) {
 	case <-answered:
 	case <-time.After(patience):
 		t.Error("an event waits for the wallet of another customer")
+	}
+	release()
+	all.Wait()
+}
+
+// What a read without locks says of an event is no answer: it is asked for under locks.
+func TestEventsAreNotAnsweredByAPrefetch(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShopOfOneLane(t, url, 1)
+	n := s.nodes[0]
+	s.credit(t, "ann", 10_000)
+	s.warm(t, n, "ann", true)
+	release := s.hold(t, url, "ann")
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			_, err := n.usage.Track(s.useOf("unknown", "ann", freshID()))
+			wantFault(t, err, fault.FeatureNotFound)
+			answered.Add(1)
+		})
+	}
+	soon(t, "a batch waits for the wallet", func() bool { return s.standsStill(t, url, "ann") })
+	if n := answered.Load(); n > 0 {
+		t.Errorf("%d events are answered before the wallet is locked", n)
 	}
 	release()
 	all.Wait()

@@ -39,7 +39,7 @@ func (u *lane) track(requests []*request) {
 	}()
 	rest := u.trackOptimistic(u.dropExpired(expandGroups(requests)))
 	if len(rest) > 0 {
-		answerResolved(requests) // what is recorded does not wait for the locks of others
+		answerOthers(requests, rest) // what is recorded does not wait for the locks of others
 	}
 	u.runUntilResolved(u.writes, rest, u.pessimistic)
 }

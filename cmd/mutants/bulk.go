@@ -4,8 +4,13 @@ package main
 var bulkMutants = []mutant{
 	{
 		name:    "an event waits for the locks of others in its batch",
-		changes: []change{once("store/usage_track.go", "\tif len(rest) > 0 {\n\t\tanswerResolved", "\tif len(rest) > len(requests) {\n\t\tanswerResolved")},
+		changes: []change{once("store/usage_track.go", "\tif len(rest) > 0 {\n\t\tanswerOthers", "\tif len(rest) > len(requests) {\n\t\tanswerOthers")},
 		pkg:     "./store", tests: "TestEventsDoNotWaitForTheLocksOfOthers",
+	},
+	{
+		name:    "an event is answered by what was read without locks",
+		changes: []change{once("store/usage_batcher.go", "\tfor _, p := range rest {\n\t\tp.reset()\n\t}\n", "\t_ = rest\n")},
+		pkg:     "./store", tests: "TestEventsAreNotAnsweredByAPrefetch",
 	},
 	{
 		name:    "only the first event of a batch keeps its properties",
