@@ -48,21 +48,17 @@ func (q *Queue) startJobs(ctx context.Context, stop <-chan struct{}, lane *detac
 				q.options.Log.Warn("job not finished", "app", t.scope.AppID.Format(ids.Application), "cause", err)
 				return
 			}
-			q.notifier.notify(t) // it may have been requested again, or others have waited for its share
+			q.notifier.notify(t) // it may have been requested again
 		})
 	}
 	return queueHasMore, nil
 }
 
-// acquire takes a slot, or notes that the target waits for one. An application that has
-// its share is notified when one of its own jobs ends.
+// acquire takes a slot, or notes that the target waits for one.
 func (l *detachedLane) acquire(t target) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.taken[t.scope.AppID] >= l.perApp:
-		return false
-	case l.total >= l.most:
+	if l.taken[t.scope.AppID] >= l.perApp || l.total >= l.most {
 		l.waiting[t] = true
 		return false
 	}

@@ -76,7 +76,7 @@ func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, next 
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		var creditID *ids.ID
 		if p.CreditKey != "" {
 			credit, err := tx.Credit(ctx, p.CreditKey)

@@ -169,3 +169,6 @@ func (u *Engine) BulkTurnTaken() bool {
 	u.bulkTurn.Unlock()
 	return false
 }
+
+// OnAnotherServer is a connection to another server than before.
+func (u *Engine) OnAnotherServer() { u.server.Add(1) }

@@ -125,6 +125,7 @@ type usageCache struct {
 	duplicateHeavy *simplelru.LRU[ids.ID, time.Time]
 	// Versions that a failed batch expected, until its wallets are read again.
 	conflicting map[walletKey]int64
+	server      int64 // that the batches before were written to
 }
 
 func newUsageCache(wallets int) *usageCache {

@@ -66,7 +66,8 @@ type hotPool struct {
 // wasIdle marks a connection that has to be pinged first.
 const wasIdle = "purser_was_idle"
 
-func (s *Store) openHotPool(ctx context.Context, kept, more int, borrowed *atomic.Int64) (*hotPool, error) {
+func (u *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, error) {
+	s := u.store
 	config := s.db.Pool.Config()
 	config.MinConns, config.MaxConns = int32(kept), int32(kept+more)
 	config.MaxConnLifetime = 0 // no limit
@@ -75,6 +76,11 @@ func (s *Store) openHotPool(ctx context.Context, kept, more int, borrowed *atomi
 		ctx, cancel := context.WithTimeout(ctx, limits.Current().Prepare)
 		defer cancel()
 		s.db.Clock.Connected()
+		started, err := pg.ServerStart(ctx, conn)
+		if err != nil {
+			return err
+		}
+		u.server.Store(started)
 		return prepareAll(ctx, conn)
 	}
 	// acquire pings instead: when the server is silent, a connection that the pool
@@ -93,7 +99,7 @@ func (s *Store) openHotPool(ctx context.Context, kept, more int, borrowed *atomi
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	hot := &hotPool{Pool: pool, store: s, borrowed: borrowed}
+	hot := &hotPool{Pool: pool, store: s, borrowed: &u.borrowed}
 	if kept == 0 {
 		return hot, nil
 	}
@@ -185,4 +191,34 @@ func prepareAll(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	return nil
+}
+
+// PoolStats are the figures of one connection pool of this node.
+type PoolStats struct {
+	Name string // "general", "events", "checks" or "bulk"
+	// InUse, Idle and Connecting are connections now; Max is the pool's limit.
+	InUse, Idle, Connecting, Max int32
+
+	Acquires  int64         // connections handed out
+	Waits     int64         // of those, the ones that had to wait
+	WaitTime  time.Duration // spent in these waits
+	Abandoned int64         // waits that ended with the caller's deadline
+	Opened    int64         // connections opened
+}
+
+// PoolStats reads the figures of the store's own pool.
+func (s *Store) PoolStats() PoolStats { return poolStats("general", s.db.Pool) }
+
+// PoolStats reads the figures of the hot path's pools.
+func (u *Engine) PoolStats() []PoolStats {
+	return []PoolStats{poolStats(EventBatch, u.singleWrites.Pool), poolStats(CheckBatch, u.reads.Pool), poolStats(BulkBatch, u.bulkWrites.Pool)}
+}
+
+func poolStats(name string, pool *pgxpool.Pool) PoolStats {
+	s := pool.Stat()
+	return PoolStats{
+		Name: name, InUse: s.AcquiredConns(), Idle: s.IdleConns(), Connecting: s.ConstructingConns(), Max: s.MaxConns(),
+		Acquires: s.AcquireCount(), Waits: s.EmptyAcquireCount(), WaitTime: s.EmptyAcquireWaitTime(),
+		Abandoned: s.CanceledAcquireCount(), Opened: s.NewConnsCount(),
+	}
 }

@@ -6,7 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/metering"
+	"purser/store"
 	"purser/store/storetest"
 )
 
@@ -61,6 +63,35 @@ func TestANodeThatRemembersLostChangesReadsAgain(t *testing.T) {
 				t.Errorf("%d tokens after one message, and before it %d", after, before)
 			}
 		})
+	}
+}
+
+// A wallet of the lost history does not come back with its balance: a batch of several
+// wallets inserts those that are missing.
+func TestALostWalletDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	s := newShopOfOneLane(t, url, 1)
+	n := s.nodes[0]
+	for _, identity := range []string{"ann", "gate"} {
+		s.credit(t, identity, 10_000)
+		s.warm(t, n, identity, true)
+	}
+	restore := savedTables(t, url)
+	s.credit(t, "lost", 10_000)
+	s.warm(t, n, "lost", true)
+	restore()
+	n.usage.OnAnotherServer()
+	var uses []store.Usage
+	for range store.MinOptimistic {
+		uses = append(uses, s.message("ann", freshID()), s.message("lost", freshID()))
+	}
+	got := tally(s.inOneBatch(t, url, n, "gate", uses, nil))
+	if got[string(metering.Accepted)] != store.MinOptimistic || got[string(fault.InsufficientBalance)] != store.MinOptimistic {
+		t.Errorf("the events are %v", got)
+	}
+	if found := texts(t, connect(t, url), `SELECT identity FROM wallets WHERE identity = 'lost'`); len(found) > 0 {
+		t.Error("the wallet is back")
 	}
 }
 

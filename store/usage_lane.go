@@ -73,7 +73,7 @@ func (u *Engine) openPools(ctx context.Context) (err error) {
 		{&u.reads, keptReadConns, u.store.readConns(lanes, u.places.Count())},
 		{&u.bulkWrites, 0, u.store.bulkLaneCount(u.places.Count())},
 	} {
-		if *pool.opened, err = u.store.openHotPool(ctx, pool.kept, pool.most-pool.kept, &u.borrowed); err != nil {
+		if *pool.opened, err = u.openHotPool(ctx, pool.kept, pool.most-pool.kept); err != nil {
 			u.closePools()
 			return err
 		}

@@ -161,7 +161,7 @@ func (m *usageCache) misses(requests []*request) (list []*request) {
 func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	p := wire.NewPipe(ctx, conn)
 	p.SendCommand(pg.BeginTx)
-	u.cache.lookup(batches, func(b *appBatch) {
+	u.cache.lookup(u.server.Load(), batches, func(b *appBatch) {
 		b.resolve(now)
 		b.decideAccepted(now, u.ordered)
 	})
@@ -313,10 +313,16 @@ func (m *usageCache) lookupWallet(p *request, now int64) *walletState {
 }
 
 // lookup fills batches with cached state and has them decided under the mutex. From
-// then until putCommitted or invalidate the batch owns the wallets that it touches.
-func (m *usageCache) lookup(batches []*appBatch, decide func(*appBatch)) {
+// then until putCommitted or invalidate the batch owns the wallets that it touches. Another
+// server may lack wallets that are cached: a standby that took over.
+func (m *usageCache) lookup(server int64, batches []*appBatch, decide func(*appBatch)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.server != server {
+		m.apps.Purge()
+		m.wallets.Purge()
+	}
+	m.server = server
 	for _, b := range batches {
 		app, known := m.apps.Get(b.scope.AppID)
 		if !known {

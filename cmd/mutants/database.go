@@ -3,6 +3,11 @@ package main
 // Bugs in how a node reads the time, keeps deadlines and judges its database.
 var databaseMutants = []mutant{
 	{
+		name:    "a wallet that a failover lost comes back with its balance",
+		changes: []change{once("store/usage_optimistic.go", "if m.server != server {", "if m.server == -1 {")},
+		pkg:     "./store", tests: "TestALostWalletDoesNotComeBack",
+	},
+	{
 		name:    "deposits that wait for the audit log hold all connections",
 		changes: []change{once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")},
 		pkg:     "./store", tests: "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",

@@ -48,19 +48,6 @@ func main() {
 }
 `
 
-const typescriptClientCalls = `
-import * as purser from "./purser.mts";
-
-for (const [path, body] of [["/moved", { id: "e" }], ["/page", { id: "e" }], ["/lost", { key: "k" }], ["/keyed", { id: "e" }], ["/limited", { key: "k" }]] as [string, object][]) {
-  try {
-    await purser.post(path, body);
-    console.log("ok");
-  } catch (problem) {
-    console.log((problem as Error).message);
-  }
-}
-`
-
 // TestClientsRepeatOnlyWhatIsSafe runs the clients of the guides. TypeScript is run by
 // TestTypeScriptClientRepeatsOnlyWhatIsSafe.
 func TestClientsRepeatOnlyWhatIsSafe(t *testing.T) {

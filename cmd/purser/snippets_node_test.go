@@ -9,6 +9,19 @@ import (
 	"purser/docs"
 )
 
+const typescriptClientCalls = `
+import * as purser from "./purser.mts";
+
+for (const [path, body] of [["/moved", { id: "e" }], ["/page", { id: "e" }], ["/lost", { key: "k" }], ["/keyed", { id: "e" }], ["/limited", { key: "k" }]] as [string, object][]) {
+  try {
+    await purser.post(path, body);
+    console.log("ok");
+  } catch (problem) {
+    console.log((problem as Error).message);
+  }
+}
+`
+
 func TestTypeScriptTracksUsage(t *testing.T) {
 	t.Parallel()
 	base, environ := startServer(t)

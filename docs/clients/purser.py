@@ -48,9 +48,10 @@ def call(method, path, body=None):
             with opener.open(request, timeout=40) as response:
                 return json.load(response)
         except urllib.error.HTTPError as refusal:
-            status, wait = refusal.code, float(refusal.headers.get("Retry-After") or 0)
+            status = refusal.code
             if status != 429 and status < 500:
                 raise PurserError(status, read(refusal)) from None
+            wait = float(refusal.headers.get("Retry-After") or 0)
         except OSError:
             pass
         if status != 429 and not repeatable:

@@ -33,7 +33,7 @@ const (
 	// maxRunning is how many endpoints a node sends to at once, and maxRunningPerApp how
 	// many of one application.
 	maxRunning       = 64
-	maxRunningPerApp = 16
+	maxRunningPerApp = notify.MaxEndpoints
 )
 
 // Options are the dependencies of a dispatcher.

@@ -77,7 +77,8 @@ var (
 	listDueEndpoints = pg.Declare("list endpoints with due deliveries", `
 		SELECT e.id FROM webhook_endpoints e
 		WHERE e.app_id = $1 AND e.status = 'enabled' AND (e.reset_after IS NOT NULL OR EXISTS (
-			SELECT 1 FROM deliveries d WHERE d.app_id = $1 AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2))`)
+			SELECT 1 FROM deliveries d JOIN notifications n ON n.app_id = $1 AND n.id = d.notification_id
+			WHERE d.app_id = $1 AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2))`)
 
 	lockDelivery = pg.Declare("lock delivery", `
 		SELECT attempts, created_at FROM deliveries

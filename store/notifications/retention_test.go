@@ -120,4 +120,7 @@ func TestADeliveryWithoutNotificationIsNotDue(t *testing.T) {
 	if next, err := app.NextDelivery(t.Context(), endpoint); next != 0 || err != nil {
 		t.Errorf("the next delivery is at %d, %v", next, err)
 	}
+	if due, err := app.DueEndpoints(t.Context(), moment+1); len(due) > 0 || err != nil {
+		t.Errorf("endpoints %v are due, %v", due, err)
+	}
 }

@@ -25,9 +25,12 @@ func (tx *Tx) AdvanceEpoch(ctx context.Context) (int64, error) { return tx.Advan
 
 // AdvanceEpochBy advances the epoch at once by at least the number of prices that the
 // transaction keeps, because each is numbered by an epoch of its own. It gives the last of
-// them.
+// them. By none it only locks the epoch.
 func (tx *Tx) AdvanceEpochBy(ctx context.Context, prices int64) (int64, error) {
-	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState, prices-1+VersionStep())
+	if prices > 0 {
+		prices += VersionStep() - 1
+	}
+	return Find(ctx, tx, advanceEpoch, pgx.RowTo[int64], ErrNoAppState, prices)
 }
 
 // ClockOffset is how far the application's clock is ahead of the real one.
