@@ -219,7 +219,7 @@ func TestErasuresAgainstUsage(t *testing.T) {
 	for _, identity := range names {
 		fill(s.nodes[0], identity)
 	}
-	atOnce(calls, func(i int) {
+	round := func(i int) {
 		n, identity := s.nodes[i%2], names[i%3]
 		switch i % 12 {
 		case 0, 7:
@@ -243,9 +243,10 @@ func TestErasuresAgainstUsage(t *testing.T) {
 				t.Errorf("answered with %s", o)
 			}
 		}
-	})
-	if erased.Load() == 0 || accepted.Load() == 0 {
-		t.Fatalf("%d erasures and %d accepted events prove nothing", erased.Load(), accepted.Load())
+	}
+	// Events may all come after the erasures.
+	for erased.Load() == 0 || accepted.Load() == 0 {
+		atOnce(calls, round)
 	}
 	list, _, err := s.Wallets(t.Context(), store.Page{Limit: 100})
 	noError(t, err)
