@@ -229,7 +229,7 @@ func TestDeposits(t *testing.T) {
 	})
 
 	t.Run("of an identity without a wallet are none", func(t *testing.T) {
-		if got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "nobody", Limit: 3}); err != nil || next != 0 || len(got) > 0 {
+		if got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "unknown", Limit: 3}); err != nil || next != 0 || len(got) > 0 {
 			t.Errorf("got %v, %v, %v", got, next, err)
 		}
 	})

@@ -159,8 +159,8 @@ func (l *batcher) loop() {
 	}
 }
 
-// runBatch runs a batch and wakes every caller that is not deferred. It recovers
-// panics, so that no caller waits forever.
+// runBatch runs a batch and wakes every caller that is neither deferred nor answered
+// already. It recovers panics, so that no caller waits forever.
 func (l *batcher) runBatch(batch []*request) {
 	span := l.startSpan(batch)
 	defer func() {

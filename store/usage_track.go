@@ -118,9 +118,9 @@ func backOff(tries int) {
 	time.Sleep(rand.N(min(batchBackoff*time.Duration(tries), maxBatchBackoff)))
 }
 
-// dropExpired fails requests whose deadline or id has passed and drops abandoned ones. A
-// request that was never attempted was certainly not recorded; the others may have been
-// committed.
+// dropExpired fails requests whose deadline has passed or whose id is too old, and drops
+// abandoned ones. A request that was never attempted was certainly not recorded; the
+// others may have been committed.
 func (u *Engine) dropExpired(requests []*request) []*request {
 	now, oldest := time.Now(), u.oldestID()
 	kept := requests[:0:0]
