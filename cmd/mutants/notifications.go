@@ -142,6 +142,11 @@ var notificationMutants = []mutant{
 		pkg:     "./notify/delivery", tests: "TestANewURLGetsWhatWaitedAtOnce",
 	},
 	{
+		name:    "a delivery job that fails runs again at once",
+		changes: []change{once("notify/delivery/sequencer.go", "!slices.Contains(failing, object)", "!slices.Contains(failing, object) || now > 0")},
+		pkg:     "./notify/delivery", tests: "TestAJobThatFailsIsNotEnqueuedAgainAtOnce",
+	},
+	{
 		name:    "a key that a rotation revokes is not announced",
 		changes: []change{once("store/keys.go", "err != nil || !k.Revoked {", "err != nil || !k.ReplacedBy.IsZero() {")},
 		pkg:     "./store", tests: "TestKeysAndSubscriptionsAreAnnounced",

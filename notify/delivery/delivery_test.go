@@ -685,6 +685,35 @@ func TestSecretsAreSealedAgain(t *testing.T) {
 	verify(t, secret, hooks.all()[0])
 }
 
+// An endpoint whose secret can't be read is tried again after a pause, not at once.
+func TestAJobThatFailsIsNotEnqueuedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	before := newRig(t, nil)
+	hooks := newReceiver(t, nil)
+	before.endpoint(hooks.URL)
+	r := newRig(t, func(o *delivery.Options) {
+		other, err := vault.New(rand.Reader, []byte("another secret, which can't open what the first one sealed"))
+		noError(t, err)
+		o.Vault = other
+	})
+	r.scope = before.scope
+	r.deposit()
+	for _, want := range []int64{1, 1, 2} {
+		if want == 2 {
+			r.advance(time.Hour)
+		}
+		r.drain()
+		if runs := r.runs.Load(); runs != want {
+			t.Fatalf("the job ran %d times, expected %d", runs, want)
+		}
+	}
+	before.advance(2 * time.Hour)
+	before.drain()
+	if got := hooks.all(); len(got) != 1 {
+		t.Errorf("with the secret, it got %d notifications", len(got))
+	}
+}
+
 // The retention goes by each application's own clock.
 func TestOldNotificationsAreDeleted(t *testing.T) {
 	t.Parallel()

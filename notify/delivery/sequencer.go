@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"purser/ids"
@@ -64,7 +65,8 @@ func (d *Dispatcher) announceKeys(ctx context.Context) error {
 
 // prepare numbers the notifications that an application has committed, and enqueues a
 // job for each endpoint that has something to send. The deliveries are the durable part:
-// a job that is lost is enqueued again.
+// a job that is lost is enqueued again. One that fails, as for a secret that can't be
+// read, is retried by the queue, with growing pauses.
 func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
 	app := d.options.Store.Notifications(scope)
 	now, err := d.clock(ctx, scope)
@@ -87,9 +89,15 @@ func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	list := make([]queue.Job, len(due))
-	for i, id := range due {
-		list[i] = queue.Job{Kind: queue.JobDelivery, Object: id.Format(ids.WebhookEndpoint), DueAt: now}
+	failing, err := d.options.Store.Queue(scope).FailingObjects(ctx, queue.JobDelivery)
+	if err != nil {
+		return err
+	}
+	var list []queue.Job
+	for _, id := range due {
+		if object := id.Format(ids.WebhookEndpoint); !slices.Contains(failing, object) {
+			list = append(list, queue.Job{Kind: queue.JobDelivery, Object: object, DueAt: now})
+		}
 	}
 	return d.options.Store.Queue(scope).Enqueue(ctx, list...)
 }

@@ -15,6 +15,9 @@ var (
 		SELECT `+jobColumns+`
 		FROM work_queue WHERE app_id = $1 AND failing_since IS NOT NULL ORDER BY failing_since, kind, object LIMIT $2`)
 
+	listFailingObjects = pg.Declare("list failing work of a kind", `
+		SELECT object FROM work_queue WHERE app_id = $1 AND kind = $2 AND failing_since IS NOT NULL`)
+
 	retryJobNow = pg.Declare("retry work", `
 		UPDATE work_queue SET due_at = $4 WHERE app_id = $1 AND kind = $2 AND object = $3 AND failing_since IS NOT NULL RETURNING last_error`)
 )
@@ -22,6 +25,11 @@ var (
 // FailingJobs lists failing jobs, the longest failing first.
 func (a App) FailingJobs(ctx context.Context, most int) ([]Job, error) {
 	return pg.ListAll(ctx, a.app, listFailingJobs, readJob, most)
+}
+
+// FailingObjects lists the objects of failing jobs of a kind.
+func (a App) FailingObjects(ctx context.Context, kind JobKind) ([]string, error) {
+	return pg.ListAll(ctx, a.app, listFailingObjects, pgx.RowTo[string], kind)
 }
 
 // RetryJobNow makes a failing or stopped job due now.
