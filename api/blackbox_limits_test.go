@@ -160,6 +160,22 @@ func (h heldRequest) finish(t *testing.T, body fields) answer {
 	}
 }
 
+// TestAnApplicationHasEightCatalogsAtOnce: a ninth waits, and usage does not.
+func TestAnApplicationHasEightCatalogsAtOnce(t *testing.T) {
+	t.Parallel()
+	tn, catalog := newRuledTenant(t).on(limitedNode(t, api.Options{})), fields{"catalog": catalogOf()}
+	var held []heldRequest
+	for range 8 {
+		held = append(held, tn.hold("/v1/catalog/preview"))
+	}
+	tn.post("/v1/catalog/preview", catalog).refused("overloaded")
+	tn.post("/v1/events/batch", batchOf(fields{"id": newName(), "identity": newHolder(), "feature": "chat"})).is(200)
+	for _, h := range held {
+		h.finish(t, catalog).is(200)
+	}
+	tn.post("/v1/catalog/preview", catalog).is(200)
+}
+
 // TestOverload has four requests in flight at most, of which one application can
 // have two, and the next one as many as are free then.
 func TestOverload(t *testing.T) {

@@ -307,7 +307,7 @@ func expectBody(t *testing.T, op *operation, body, name string, b bounds, place 
 // checkedText leaves the size aside, which a hundred items can pass.
 func checkedText(t *testing.T, op *operation, body string) *violation {
 	t.Helper()
-	object, err := decodeJSON([]byte(body))
+	object, err := decodeJSON([]byte(body), op.body, op.items != nil)
 	if err != nil {
 		t.Fatalf("%.80s: %v", body, err)
 	}

@@ -71,6 +71,12 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		defer s.inFlight.Leave(c.scope.AppID, weight)
+		if weight > 1 && !r.usage {
+			if err := s.catalogs.Enter(c.scope.AppID, 1); err != nil {
+				return err
+			}
+			defer s.catalogs.Leave(c.scope.AppID, 1)
+		}
 		out, err := s.dispatch(c, op, request)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,6 +17,17 @@ import (
 
 	"purser/fault"
 )
+
+// anything is a schema that accepts every value.
+var anything = func() *schema {
+	s := &schema{types: ^kinds(0), maxProperties: math.MaxInt, maxItems: math.MaxInt}
+	s.values, s.items = s, s
+	return s
+}()
+
+func decodeAnything(body []byte) (input, error) {
+	return (&operation{maxBody: maxBody, body: anything, items: anything}).decodeBody(body)
+}
 
 func TestDecodeBody(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -33,7 +45,7 @@ func TestDecodeBody(t *testing.T) {
 		"a name that is empty":        {`{"":1}`, input{"": int64(1)}},
 	} {
 		t.Run("reads "+name, func(t *testing.T) {
-			got, err := decodeBody([]byte(c.body), maxBody)
+			got, err := decodeAnything([]byte(c.body))
 			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %v, %v, want %v", got, err, c.want)
 			}
@@ -92,7 +104,7 @@ var badBodies = map[string]struct{ body, message string }{
 func TestDecodeBodyRefuses(t *testing.T) {
 	for name, c := range badBodies {
 		t.Run(name, func(t *testing.T) {
-			got, err := decodeBody([]byte(c.body), maxBody)
+			got, err := decodeAnything([]byte(c.body))
 			if !fault.Is(err, fault.InvalidRequest) {
 				t.Fatalf("got %v, %v", got, err)
 			}
@@ -109,23 +121,23 @@ func TestDecodeLimits(t *testing.T) {
 		if len(body) != 16384 {
 			t.Fatalf("the body has %d bytes", len(body))
 		}
-		if _, err := decodeBody(body, maxBody); err != nil {
+		if _, err := decodeAnything(body); err != nil {
 			t.Error(err)
 		}
-		if _, err := decodeBody(append(body, ' '), maxBody); !fault.Is(err, fault.BodyTooLarge) {
+		if _, err := decodeAnything(append(body, ' ')); !fault.Is(err, fault.BodyTooLarge) {
 			t.Errorf("one byte more gives %v", err)
 		}
 	})
 	t.Run("reads nesting at the limit", func(t *testing.T) {
 		depth := maxDepth - 1 // beside the object
 		body := `{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
-		if _, err := decodeBody([]byte(body), maxBody); err != nil {
+		if _, err := decodeAnything([]byte(body)); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("repeats little of a long name", func(t *testing.T) {
 		long := strings.Repeat("\u202e", 3000)
-		_, err := decodeBody([]byte(`{"`+long+`":1,"`+long+`":1}`), maxBody)
+		_, err := decodeAnything([]byte(`{"` + long + `":1,"` + long + `":1}`))
 		if err == nil || utf8.RuneCountInString(err.Error()) > 150 || strings.Contains(err.Error(), "\u202e") {
 			t.Errorf("the message is %v", err)
 		}
@@ -133,10 +145,48 @@ func TestDecodeLimits(t *testing.T) {
 	t.Run("leaves the body as it was", func(t *testing.T) {
 		body := []byte(`{"a":"\u0041","b":[1.50e1,{}]}`)
 		before := bytes.Clone(body)
-		if _, err := decodeBody(body, maxBody); err != nil || !bytes.Equal(body, before) {
+		if _, err := decodeAnything(body); err != nil || !bytes.Equal(body, before) {
 			t.Errorf("the body is now %s, %v", body, err)
 		}
 	})
+}
+
+// TestSmallObjectsDoNotGrowABody is not parallel: it counts what the process allocates.
+func TestSmallObjectsDoNotGrowABody(t *testing.T) {
+	doc := loaded(t)
+	filled := func(op *operation, begin, item, end string) []byte {
+		n := (op.maxBody - len(begin) - len(end)) / len(item)
+		return []byte(begin + strings.TrimSuffix(strings.Repeat(item, n), ",") + end)
+	}
+	names := strings.Builder{}
+	for i := range 100_000 {
+		fmt.Fprintf(&names, `"%d":0,`, i)
+	}
+	batch, group, catalog := doc.named(t, "trackBatch"), doc.named(t, "trackGroup"), doc.named(t, "previewCatalog")
+	plans := strings.Repeat(`{"featureLimits":`+repeated(100, `{"a":1}`)+`},`, 1000)
+	for name, c := range map[string]struct {
+		op   *operation
+		body []byte
+	}{
+		"too many events":          {batch, filled(batch, `{"events":[`, `{"a":1},`, `]}`)},
+		"too many of a group":      {group, filled(group, `{"identity":"a","events":[`, `{"a":1},`, `]}`)},
+		"events in another field":  {batch, filled(batch, `{"event":[`, `{"a":1},`, `]}`)},
+		"objects in place of text": {batch, filled(batch, `{"events":[{"id":[`, `{"a":1},`, `]}]}`)},
+		"arrays as properties":     {batch, filled(batch, `{"events":[{"properties":{"a":[`, `[],`, `]}}]}`)},
+		"many names":               {batch, []byte(`{"events":[{` + names.String() + `"id":1}]}`)},
+		"many properties":          {batch, []byte(`{"events":[{"properties":{` + names.String() + `"a":"b"}}]}`)},
+		"plans of small objects":   {catalog, []byte(`{"catalog":{"plans":[` + plans + `{}]}}`)},
+		"invalid features":         {catalog, filled(catalog, `{"catalog":{"features":[`, `{"a":1},`, `]}}`)},
+		"a thousand large events":  {batch, []byte(`{"events":` + repeated(1000, `{"properties":{`+names.String()[:396]+`"x":0},`+names.String()[:396]+`"x":`+repeated(20, `{"a":1}`)+`}`) + `}`)},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = c.op.validateBody(nil, c.body)
+		runtime.ReadMemStats(&after)
+		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(8*len(c.body)); took > most || len(c.body) > c.op.maxBody {
+			t.Errorf("%s: a body of %d bytes takes %d, want at most %d", name, len(c.body), took, most)
+		}
+	}
 }
 
 func TestParseNumber(t *testing.T) {
@@ -194,7 +244,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := decodeBody(body, maxBody)
+		got, err := decodeAnything(body)
 		if err != nil {
 			if !fault.Is(err, fault.InvalidRequest) && !fault.Is(err, fault.BodyTooLarge) {
 				t.Fatalf("%v is no refusal", err)

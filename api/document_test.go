@@ -170,6 +170,9 @@ func TestDocumentIsClosed(t *testing.T) {
 		if s.items != nil {
 			walk(at+"[]", s.items)
 		}
+		if s.values != nil {
+			walk(at+"{}", s.values)
+		}
 	}
 	for _, op := range loaded(t).operations {
 		if op.body != nil {

@@ -83,7 +83,7 @@ func CheckResponse(method, path string, status int, header http.Header, body []b
 	if err != nil || status < http.StatusBadRequest {
 		return err
 	}
-	refusal, err := decodeBody(body, maxBody)
+	refusal, err := decodeAnything(body)
 	if err != nil {
 		return err
 	}

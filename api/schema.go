@@ -140,6 +140,19 @@ func kindOf(value any) kinds {
 	return 0
 }
 
+// accepting returns the schema of values of a type, nil if the type is refused.
+func (s *schema) accepting(kind kinds) *schema {
+	for _, alternative := range s.oneOf {
+		if alternative.types&kind != 0 {
+			return alternative
+		}
+	}
+	if s.types&kind == 0 {
+		return nil
+	}
+	return s
+}
+
 // String lists the types for messages, as in "a string or null".
 func (k kinds) String() string {
 	var names []string

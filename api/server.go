@@ -36,6 +36,9 @@ const (
 	refusalsPerDelay   = 128
 	maxDelayed         = 4096
 	defaultMaxInFlight = 4096
+	// catalogsAtOnce bounds the catalogs that are compared or applied, of which an
+	// application gets half: one of 1 MiB can hold 37,000 objects, 13 MiB in memory.
+	catalogsAtOnce = 16
 )
 
 // Options configures a Server. All but the first four fields have defaults.
@@ -82,6 +85,7 @@ type Server struct {
 	stopOnce   sync.Once
 	delayed    atomic.Int64            // refusals waiting in SlowDown
 	exports    *httpd.InFlight[ids.ID] // by application
+	catalogs   *httpd.InFlight[ids.ID]
 }
 
 // New compiles the OpenAPI document and creates the server.
@@ -117,6 +121,7 @@ func New(o Options) (*Server, error) {
 		waiting:    httpd.NewInFlight[ids.ID](2 * maxWaiting),
 		stopped:    make(chan struct{}),
 		exports:    httpd.NewInFlight[ids.ID](int64(cmp.Or(o.MaxExports, exportsAtOnce))),
+		catalogs:   httpd.NewInFlight[ids.ID](catalogsAtOnce),
 	}, nil
 }
 

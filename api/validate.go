@@ -14,7 +14,7 @@ import (
 
 // validateBody decodes and validates a JSON body, and fills in defaults.
 func (op *operation) validateBody(header http.Header, body []byte) (input, error) {
-	object, err := decodeBody(body, op.maxBody)
+	object, err := op.decodeBody(body)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestEveryNotificationIsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		object, err := decodeJSON(message)
+		object, err := decodeJSON(message, anything, true)
 		if err != nil {
 			t.Fatal(err)
 		}
