@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"purser/ids"
 	"purser/metering"
 	"purser/tenancy"
 )
@@ -55,6 +56,27 @@ func TestAlertPages(t *testing.T) {
 		}
 		if action, target, _ := r.lastAction(t); action != "alert-rule.update" || target != "low" {
 			t.Errorf("the log has %s %s", action, target)
+		}
+	})
+	t.Run("an edit leaves the space around an identity", func(t *testing.T) {
+		spaced := metering.AlertRule{ID: ids.New(), Key: "spaced", Kind: metering.AlertBalance, CreditKey: "tokens", Identity: "ann ", Thresholds: []metering.Amount{1}, RearmPercent: 100}
+		_, err := r.db.App(r.app.Scope()).PutAlertRule(t.Context(), spaced)
+		noError(t, err)
+		edit := url.Values{"watched": {"tokens"}, "threshold-1": {"x"}, "rearm": {"100"}, "quiet": {"0"}, "identity": {"ann "}}
+		if got := b.post(t, path+"/spaced/edit", edit); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `value="ann "`) {
+			t.Errorf("a wrong threshold is answered with %d", got.status)
+		}
+		edit.Set("threshold-1", "4")
+		for typed, want := range map[string]string{"ann ": "ann ", " bob": "bob"} {
+			edit.Set("identity", typed)
+			if got := b.post(t, path+"/spaced/edit", edit); got.status != http.StatusSeeOther {
+				t.Fatalf("it answers %d", got.status)
+			}
+			if stored := rule(t, "spaced"); stored.Identity != want {
+				t.Errorf("it is of %q, expected %q", stored.Identity, want)
+			}
+			_, err := r.db.App(r.app.Scope()).PutAlertRule(t.Context(), spaced)
+			noError(t, err)
 		}
 	})
 	t.Run("an allowance alert takes percentages", func(t *testing.T) {

@@ -85,3 +85,42 @@ func TestErasePage(t *testing.T) {
 		t.Errorf("the audit log has %+v", log)
 	}
 }
+
+// TestSpaceAroundAnIdentity is of two customers whose identities look the same.
+func TestSpaceAroundAnIdentity(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.deposit(t, "ann", 10)
+	d.deposit(t, "ann ", 1)
+	admin := d.join(t, tenancy.Admin)
+	page, spaced := d.walletPath(t, "ann"), d.walletPath(t, "ann ")
+
+	t.Run("the check of a wallet is its own", func(t *testing.T) {
+		link := `href="` + d.appPath("check") + `?identity=ann+"`
+		if got := admin.get(t, spaced); !strings.Contains(got.body, link) {
+			t.Fatalf("the page has no %s", link)
+		}
+		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=ann+"), http.StatusOK, "Needs 3 tokens, has 1 token.")
+		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=+ann"), http.StatusOK, "Allowed")
+	})
+	t.Run("a rename is of the wallet of its page", func(t *testing.T) {
+		says(t, admin.post(t, spaced+"/rename", url.Values{"from": {"ann"}, "to": {"eve"}, "key": {"x"}}), http.StatusUnprocessableEntity, "renamed meanwhile")
+		for range 2 {
+			if sent := admin.post(t, spaced+"/rename", url.Values{"from": {"ann "}, "to": {"bob"}, "key": {"y"}}); sent.status != http.StatusSeeOther || sent.location != spaced {
+				t.Fatalf("status %d, to %s", sent.status, sent.location)
+			}
+		}
+		if d.walletPath(t, "ann") != page || d.walletPath(t, "bob") != spaced {
+			t.Error("another wallet was renamed")
+		}
+		says(t, admin.post(t, page+"/rename", url.Values{"from": {"ann "}, "to": {"bob"}, "key": {"y"}}), http.StatusUnprocessableEntity, "idempotency")
+	})
+	t.Run("an erasure is confirmed by what a person can type", func(t *testing.T) {
+		d.deposit(t, " the\tcustomer ", 1)
+		path := d.walletPath(t, " the\tcustomer ")
+		says(t, admin.post(t, path+"/erase", url.Values{"identity": {"customer"}, "reason": {"asked"}, "key": {"x"}}), http.StatusUnprocessableEntity, "not the identity")
+		if sent := admin.post(t, path+"/erase", url.Values{"identity": {"the customer"}, "reason": {"asked"}, "key": {"x"}}); sent.status != http.StatusSeeOther {
+			t.Errorf("status %d", sent.status)
+		}
+	})
+}

@@ -53,6 +53,11 @@ var walletMutants = []mutant{
 		pkg:     "./store", tests: "TestRepeatedReversal",
 	},
 	{
+		name:    "the page of a wallet renames another customer's",
+		changes: []change{once("store/internal/identities/renames.go", "return r.WalletID.IsZero() || r.WalletID == wallet", "return true")},
+		pkg:     "./web", tests: "TestSpaceAroundAnIdentity",
+	},
+	{
 		name:    "a repeated rename shows the wallet that was erased",
 		changes: []change{once("store/internal/identities/renames.go", "if metering.IsTombstone(w.Identity) {", "if w.Identity == requested.From {")},
 		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",

@@ -122,7 +122,7 @@ func putAlertRule(req *site.Request, f *site.Form, form settingspage.AlertRuleFo
 		}
 	}
 	if !f.OK() {
-		form.Key, form.Chosen, form.Rearm, form.Quiet, form.Identity = rule.Key, f.Text("watched"), f.Text("rearm"), f.Text("quiet"), f.Text("identity")
+		form.Key, form.Chosen, form.Rearm, form.Quiet, form.Identity = rule.Key, f.Text("watched"), f.Text("rearm"), f.Text("quiet"), f.Raw("identity")
 		if form.New {
 			form.Key = f.Text("key")
 		}
@@ -159,7 +159,10 @@ func alertRuleOf(req *site.Request, f *site.Form, form settingspage.AlertRuleFor
 		rule.FeatureKey = watched
 		return rule
 	}
-	rule.CreditKey, rule.Identity = watched, f.Text("identity")
+	rule.CreditKey, rule.Identity = watched, form.Stored.Identity
+	if edited := f.Edited("identity", rule.Identity, f.Text); edited != nil {
+		rule.Identity = *edited
+	}
 	rule.RearmPercent = f.Between("rearm", metering.MinRearmPercent, metering.MaxRearmPercent)
 	rule.QuietHours = f.Between("quiet", 0, metering.MaxQuietHours)
 	if rule.Identity != "" {

@@ -51,7 +51,7 @@ func isInvalidText(typed string) bool {
 	return !utf8.ValidString(typed) || strings.ContainsRune(typed, 0)
 }
 
-// Raw is the untrimmed value, for passwords.
+// Raw is the untrimmed value, for passwords and identities.
 func (f *Form) Raw(field string) string { return f.values.Get(field) }
 
 // Text is the trimmed value.

@@ -22,7 +22,8 @@ func (s *Pages) renameForm(req *site.Request) (site.Response, error) {
 }
 
 // rename gives a wallet another identity, once for a form. The form has the identity that
-// was shown: a wallet that was renamed meanwhile is not renamed again.
+// was shown, with the space around it: a wallet that was renamed meanwhile is not renamed
+// again, and never that of another page.
 func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	head, w, err := s.walletHead(req, "")
 	if err != nil {
@@ -35,7 +36,7 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	}
 	if f.OK() {
 		_, _, err := req.Tenant().Rename(req.Context, store.Rename{
-			ID: ids.New(), From: f.Text("from"), To: to, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+			ID: ids.New(), From: f.Raw("from"), To: to, WalletID: w.ID, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
 		})
 		if fault.Is(err, fault.WalletNotFound) {
 			f.Fail("to", "The wallet was renamed meanwhile. Open the page again.")
@@ -71,7 +72,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	if strings.Contains(reason, w.Identity) {
 		f.Fail("reason", "The reason is stored. Don't include the identity.")
 	}
-	if f.Text("identity") != w.Identity {
+	if typed(f.Text("identity")) != typed(w.Identity) {
 		f.Fail("identity", "This is not the identity of this wallet.")
 	}
 	if f.OK() {
@@ -90,3 +91,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	req.NotifyCashier()
 	return req.Done(req.WalletPath(w.ID), "Customer erased.")
 }
+
+// typed is a text as a person sees and types it: space around it and line breaks do not
+// show.
+func typed(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -21,10 +21,14 @@ import (
 type Rename struct {
 	ID             ids.ID
 	From, To       string // identities
+	WalletID       ids.ID // that must be the one of From; zero for any
 	IdempotencyKey string
 	By             ids.ID // a user; zero for an API key
 	CreatedAt      int64
 }
+
+// isOf reports whether a rename may be of a wallet.
+func (r Rename) isOf(wallet ids.ID) bool { return r.WalletID.IsZero() || r.WalletID == wallet }
 
 // settleDelay is how long after a change of identity nodes may still write requests and
 // denials of the old one, which they collect for some seconds.
@@ -125,7 +129,7 @@ func (tx transaction) rename(ctx context.Context, requested Rename) (w metering.
 	}
 	if len(earlier) == 1 {
 		c := earlier[0]
-		if c.From != requested.From || c.To != requested.To {
+		if c.From != requested.From || c.To != requested.To || !requested.isOf(c.WalletID) {
 			return w, false, fault.New(fault.IdempotencyConflict)
 		}
 		return tx.renamedBefore(ctx, c, requested)
@@ -171,7 +175,7 @@ func (tx transaction) renamedBefore(ctx context.Context, c identityChange, reque
 func renamedWallet(locked []ledger.Wallet, requested Rename) (from *ledger.Wallet, err error) {
 	taken := false
 	for i := range locked {
-		if locked[i].Identity == requested.From {
+		if locked[i].Identity == requested.From && requested.isOf(locked[i].ID) {
 			from = &locked[i]
 		}
 		taken = taken || locked[i].Identity == requested.To
