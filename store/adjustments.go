@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,12 +33,16 @@ var (
 		INSERT INTO adjustments (app_id, entry_id, org_id, reason, user_id) VALUES ($1, $2, $3, $4, $5)`)
 
 	selectAdjustment = pg.Declare("select adjustment", `
-		SELECT reason FROM adjustments WHERE app_id = $1 AND entry_id = $2`)
+		SELECT j.wallet_id = $3 AND c.key = $4 AND j.delta_nanocredits = $5 AND a.reason = $6
+		FROM adjustments a
+		JOIN journal j ON j.app_id = $1 AND j.id = a.entry_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		WHERE a.app_id = $1 AND a.entry_id = $2`)
 )
 
 // Adjust corrects a balance: the entry, its reason and the audit row are one
 // transaction. It cannot take more than the balance: only a reversed payment creates
-// debt. A second adjustment with the same id changes nothing.
+// debt. A second adjustment with the same id changes nothing; a different one is refused.
 func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 	if requested.Delta.Amount == 0 {
 		return fault.Newf(fault.InvalidRequest, "The amount must be greater than zero.")
@@ -48,15 +51,12 @@ func (a App) Adjust(ctx context.Context, requested Adjustment) (err error) {
 		return fault.Newf(fault.InvalidRequest, "Enter a reason for the adjustment.")
 	}
 	var identity string
-	err = a.transactInTurn(ctx, func(ctx context.Context, tx appTx) error {
+	err = pg.RetryKeyed(ctx, a.transactInTurn, func(ctx context.Context, tx appTx) error {
 		identity, err = tx.adjust(ctx, requested)
 		return err
 	})
 	if identity != "" {
 		a.app.WalletChanged(identity)
-	}
-	if pg.SQLState(err) == pg.UniqueViolation || errors.Is(err, pg.ErrCommitUnknown) {
-		return a.adjusted(ctx, requested.ID, err)
 	}
 	return err
 }
@@ -65,6 +65,13 @@ func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity stri
 	row, err := tx.LockWalletByID(ctx, requested.WalletID)
 	if err != nil {
 		return "", err
+	}
+	same, err := pg.Collect(ctx, tx, selectAdjustment, pgx.RowTo[bool], requested.ID, requested.WalletID, requested.CreditKey, pg.Delta(requested.Delta), requested.Reason)
+	if err == nil && len(same) == 1 && !same[0] {
+		err = fault.Newf(fault.IdempotencyConflict, "This form was sent before, with other values. Open it again to adjust once more.")
+	}
+	if err != nil || len(same) == 1 {
+		return row.Identity, err
 	}
 	credit, err := tx.Credit(ctx, requested.CreditKey)
 	if err != nil {
@@ -102,14 +109,4 @@ func (requested Adjustment) change(b metering.Balance) (metering.Balance, error)
 		return b, fault.Newf(fault.InsufficientBalance, "The balance is %s. You can't remove more than that.", b.Amount.Credits())
 	}
 	return after, nil
-}
-
-// adjusted checks whether an adjustment was committed, after an error that may have
-// come after the commit.
-func (a App) adjusted(ctx context.Context, id ids.ID, cause error) error {
-	reasons, err := pg.ListAll(ctx, a.app, selectAdjustment, pgx.RowTo[string], id)
-	if err == nil && len(reasons) == 1 {
-		return nil
-	}
-	return cause
 }

@@ -236,8 +236,34 @@ func TestAdjust(t *testing.T) {
 	})
 	t.Run("takes no more than there is", func(t *testing.T) {
 		wantFault(t, s.Adjust(t.Context(), wish(106, true)), fault.InsufficientBalance)
-		noError(t, s.Adjust(t.Context(), wish(105, true)))
+		all := wish(105, true)
+		for range 2 {
+			noError(t, s.Adjust(t.Context(), all))
+		}
 		holds(t, 0)
+	})
+	t.Run("refuses another one with the same id", func(t *testing.T) {
+		s.newCredit(t, "coins")
+		s.deposit(t, depositOf("bob", "tokens", 1, "of another"))
+		other, err := s.Wallet(t.Context(), "bob")
+		noError(t, err)
+		sent := wish(3, false)
+		noError(t, s.Adjust(t.Context(), sent))
+		for name, differ := range map[string]func(*store.Adjustment){
+			"amount":    func(a *store.Adjustment) { a.Delta.Amount = 2 },
+			"direction": func(a *store.Adjustment) { a.Delta.Out = true },
+			"reason":    func(a *store.Adjustment) { a.Reason = "another" },
+			"credit":    func(a *store.Adjustment) { a.CreditKey = "coins" },
+			"wallet":    func(a *store.Adjustment) { a.WalletID = other.ID },
+		} {
+			t.Run(name, func(t *testing.T) {
+				different := sent
+				differ(&different)
+				wantFault(t, s.Adjust(t.Context(), different), fault.IdempotencyConflict)
+			})
+		}
+		holds(t, 3)
+		noError(t, s.Adjust(t.Context(), wish(3, true)))
 	})
 	t.Run("wants an amount and a reason", func(t *testing.T) {
 		wantFault(t, s.Adjust(t.Context(), wish(0, false)), fault.InvalidRequest)

@@ -53,6 +53,11 @@ var walletMutants = []mutant{
 		pkg:     "./store", tests: "TestRepeatedReversal",
 	},
 	{
+		name:    "a different adjustment with the id of another is taken for done",
+		changes: []change{once("store/adjustments.go", "&& len(same) == 1 && !same[0] {", "&& len(same) > 1 && !same[0] {")},
+		pkg:     "./store", tests: "TestAdjust",
+	},
+	{
 		name:    "the page of a wallet renames another customer's",
 		changes: []change{once("store/internal/identities/renames.go", "return r.WalletID.IsZero() || r.WalletID == wallet", "return true")},
 		pkg:     "./web", tests: "TestSpaceAroundAnIdentity",
