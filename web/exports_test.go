@@ -1,6 +1,7 @@
 package web
 
 import (
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,5 +63,43 @@ func TestUnsentExportsAreBounded(t *testing.T) {
 	noError(t, clients.Wait())
 	if file := member.get(t, r.orgPath("audit.csv")); file.status != http.StatusOK {
 		t.Errorf("once they are sent, an export is answered with %d", file.status)
+	}
+}
+
+// fileName is what a browser calls the file.
+func fileName(t *testing.T, file seen) string {
+	t.Helper()
+	_, sent, err := mime.ParseMediaType(file.header.Get("Content-Disposition"))
+	if err != nil || file.status != http.StatusOK {
+		t.Fatalf("status %d, %v", file.status, err)
+	}
+	return sent["filename"]
+}
+
+func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	d.deposit(t, "ann", 1)
+	add := func(rows int) {
+		storetest.Exec(t, d.url, `
+			INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
+			SELECT j.app_id, gen_random_uuid(), j.org_id, j.wallet_id, j.seq + n, j.kind, j.credit_id, 1, j.balance_after + n, 0, j.created_at
+			FROM (SELECT * FROM journal WHERE app_id = $1 ORDER BY seq DESC LIMIT 1) j, generate_series(1, $2::int) n`, d.app.ID, rows)
+	}
+	deposits, journal := d.appPath("deposits.csv"), d.walletPath(t, "ann")+"/journal.csv"
+	for _, c := range []struct {
+		rows  int // that are added
+		names map[string]string
+	}{
+		{9_999, map[string]string{deposits: "deposits-2", deposits + "?sort=oldest": "deposits-2", journal: "journal-ann-2"}},
+		{1, map[string]string{deposits: "deposits-newest-10000-2", deposits + "?sort=oldest": "deposits-oldest-10000-2", journal: "journal-ann-newest-10000-2"}},
+	} {
+		add(c.rows)
+		for path, want := range c.names {
+			if name := fileName(t, support.get(t, path)); !strings.Contains(name, want) {
+				t.Errorf("%s is called %s, expected %s", path, name, want)
+			}
+		}
 	}
 }

@@ -120,7 +120,11 @@ func TestUsageOfTooManyFeatures(t *testing.T) {
 	says(t, support.get(t, page+"&identity=ann"), http.StatusUnprocessableEntity, "too much to show")
 	says(t, support.get(t, page+"&by=none&show=events"), http.StatusUnprocessableEntity, "too much to show")
 	says(t, support.get(t, page+"&by=key"), http.StatusOK, "50,001")
-	says(t, support.get(t, d.appPath("usage.csv")+"?range=1"), http.StatusOK, "start,end,feature,")
+	file := support.get(t, d.appPath("usage.csv")+"?range=1")
+	says(t, file, http.StatusOK, "start,end,feature,")
+	if name := fileName(t, file); !strings.Contains(name, "usage-first-10000-2") {
+		t.Errorf("a part of the file is called %s", name)
+	}
 	says(t, support.get(t, d.walletPath(t, "ann")+"/usage"), http.StatusOK, "Credits charged by day")
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,6 +27,15 @@ func CSVFile(name string, header []string, rows [][]string) Response {
 	}
 	w.Flush()
 	return download(name, "text/csv; charset=utf-8", body.Bytes())
+}
+
+// Part is the part of a file's name that says which rows it has, such as "-newest-10000",
+// if there are more.
+func Part(which string, rows int, more bool) string {
+	if !more {
+		return ""
+	}
+	return "-" + which + "-" + strconv.Itoa(rows)
 }
 
 // formulaPrefixes start a formula in spreadsheets; the full-width ones do in East Asian

@@ -3,7 +3,6 @@ package support
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -19,8 +18,8 @@ import (
 )
 
 const (
-	// maxExport is the most rows of one file: little enough to be built in memory. Older
-	// rows are left out, and the file's name says so.
+	// maxExport is the most rows of one file: little enough to be built in memory. The
+	// name of the file says which it has if others were left out.
 	maxExport = 10_000
 	// Events are read in batches, with a limit on their number: a filter that matches
 	// few events must not scan without end.
@@ -29,17 +28,21 @@ const (
 	exportPortions = 40
 )
 
-// exportName names the application and whether it is a live one, the content, the day, and
-// whether rows were left out.
-func exportName(req *site.Request, of string, more bool) string {
+// exportName names the application and whether it is a live one, the content and the day.
+func exportName(req *site.Request, of string) string {
 	mode := "test"
 	if req.App.Live {
 		mode = "live"
 	}
-	if more {
-		of += fmt.Sprintf("-newest-%d", maxExport)
-	}
 	return req.App.Slug + "-" + mode + "-" + of + "-" + time.UnixMilli(req.Now()).In(req.Zone()).Format(dayLayout) + ".csv"
+}
+
+// end is the end of a list by age that its first rows are from.
+func end(oldest bool) string {
+	if oldest {
+		return "oldest"
+	}
+	return "newest"
 }
 
 // maxNamedIdentity is how much of an identity the name of a file has.
@@ -77,7 +80,7 @@ func (s *Pages) depositsExport(req *site.Request) (site.Response, error) {
 			d.Amount.Credits(), d.Amount.String(), key, sourceText(d.SourceKind, d.SourceID),
 		})
 	}
-	return site.CSVFile(exportName(req, "deposits", more), []string{
+	return site.CSVFile(exportName(req, "deposits"+site.Part(end(q.Oldest), len(rows), more)), []string{
 		"id", "time", "identity", "kind", "credit", "credits", "nanocredits", "idempotency key", "payment",
 	}, rows), nil
 }
@@ -106,7 +109,7 @@ func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
 			break
 		}
 	}
-	return site.CSVFile(exportName(req, "events", more), []string{
+	return site.CSVFile(exportName(req, "events"+site.Part("newest", len(rows), more)), []string{
 		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
 		"credits", "nanocredits", "nanocredits after", "key", "properties",
 	}, rows), nil
@@ -129,7 +132,7 @@ func (s *Pages) subscriptionsExport(req *site.Request) (site.Response, error) {
 			strconv.FormatBool(f.CancelAtPeriodEnd), site.Timestamp(f.CreatedAt), site.Timestamp(f.EndedAt), f.ProviderID,
 		})
 	}
-	return site.CSVFile(exportName(req, "subscriptions", more), []string{
+	return site.CSVFile(exportName(req, "subscriptions"+site.Part(end(q.Oldest), len(rows), more)), []string{
 		"id", "identity", "plan", "status", "period start", "period end", "ends with its period", "created", "ended", "provider id",
 	}, rows), nil
 }
@@ -152,7 +155,7 @@ func (s *Pages) checkoutsExport(req *site.Request) (site.Response, error) {
 			c.State, site.Timestamp(c.CreatedAt), site.Timestamp(c.ExpiresAt), c.SessionID, credits,
 		})
 	}
-	return site.CSVFile(exportName(req, "checkouts", more), []string{
+	return site.CSVFile(exportName(req, "checkouts"+site.Part("newest", len(rows), more)), []string{
 		"id", "kind", "identity", "plan", "credit", "nanocredits", "smallest units", "currency", "state", "created", "expires", "provider id", "credits",
 	}, rows), nil
 }
@@ -196,7 +199,7 @@ func (s *Pages) journalExport(req *site.Request) (site.Response, error) {
 	for _, l := range lines {
 		rows = append(rows, journalCells(l))
 	}
-	return site.CSVFile(exportName(req, "journal-"+owner, more), journalColumns, rows), nil
+	return site.CSVFile(exportName(req, "journal-"+owner+site.Part("newest", len(rows), more)), journalColumns, rows), nil
 }
 
 // otherIdentity is the other side of a transfer.

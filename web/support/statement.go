@@ -59,7 +59,7 @@ func statement(req *site.Request, identity, owner, month string) (site.Response,
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.CSVFile(exportName(req, "statement-"+owner+"-"+first.Format(monthLayout), more), journalColumns, append(rows, opening...)), nil
+	return site.CSVFile(exportName(req, "statement-"+owner+"-"+first.Format(monthLayout)+site.Part("newest", entries, more)), journalColumns, append(rows, opening...)), nil
 }
 
 // balanceRows are the balances after the entries up to a moment, one row for each credit.

@@ -308,7 +308,7 @@ func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
 			strconv.FormatInt(r.Events, 10), strconv.FormatInt(r.Deduplicated, 10), quantity, included, r.Charged.Credits(), r.Charged.String(), r.Value, cmp.Or(found.Identities[r.WalletID], in.Identity),
 		})
 	}
-	return site.CSVFile(exportName(req, "usage", len(found.Rows) > maxExport), []string{
+	return site.CSVFile(exportName(req, "usage"+site.Part("first", len(rows), len(found.Rows) > maxExport)), []string{
 		"start", "end", "feature", "api_key", "credit", "events", "deduplicated_events", "quantity", "included_quantity", "charged_credits", "charged_nanocredits", "value", "customer",
 	}, rows), nil
 }
