@@ -103,3 +103,27 @@ func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAuditLogIsExportedInParts(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	owner := r.join(t, tenancy.Owner)
+	add := func(from, to int) {
+		storetest.Exec(t, r.url, `
+			INSERT INTO audit_entries (org_id, number, at, actor, address, action, target, before, after, seal)
+			SELECT $1, n, 1, 'x', '', 'key.create', '', '{}', '{}', decode(repeat('00', 32), 'hex') FROM generate_series($2::int, $3::int) n`, r.org.ID, from, to)
+	}
+	add(1, 10_000)
+	if name := fileName(t, owner.get(t, r.orgPath("audit.csv"))); name != r.org.Slug+"-audit.csv" {
+		t.Errorf("all of it is called %s", name)
+	}
+	add(10_001, 10_001)
+	part := owner.get(t, r.orgPath("audit.csv"))
+	if name := fileName(t, part); name != r.org.Slug+"-audit-newest-10000.csv" || strings.Count(part.body, "\n") != 10_001 || strings.Contains(part.body, "\n1,") {
+		t.Errorf("a part of %d lines is called %s", strings.Count(part.body, "\n"), name)
+	}
+	rest := owner.get(t, r.orgPath("audit.csv")+"?before=2")
+	if name := fileName(t, rest); name != r.org.Slug+"-audit-before-2.csv" || strings.Count(rest.body, "\n") != 2 || !strings.Contains(rest.body, "\n1,") {
+		t.Errorf("the rest of %d lines is called %s", strings.Count(rest.body, "\n"), name)
+	}
+}

@@ -15,7 +15,8 @@ import (
 
 const (
 	auditPageSize = 50
-	// The most entries of one export: little enough to be built in memory.
+	// The most entries of one export: little enough to be built in memory. Older ones
+	// follow with before.
 	maxAuditExport = 10_000
 )
 
@@ -100,7 +101,7 @@ func applicationName(req *site.Request, app ids.ID) string {
 func (s *Pages) auditExport(req *site.Request) (site.Response, error) {
 	p := auditFilter(req)
 	p.Limit = maxAuditExport
-	entries, _, err := req.Organization().AuditLog(req.Context, p)
+	entries, more, err := req.Organization().AuditLog(req.Context, p)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -115,5 +116,9 @@ func (s *Pages) auditExport(req *site.Request) (site.Response, error) {
 			e.Action, e.Target, applicationName(req, e.AppID), e.Before, e.After,
 		})
 	}
-	return site.CSVFile(req.Org.Slug+"-audit.csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil
+	name := req.Org.Slug + "-audit"
+	if p.Before > 0 {
+		name += "-before-" + strconv.FormatInt(p.Before, 10)
+	}
+	return site.CSVFile(name+site.Part("newest", len(rows), more)+".csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil
 }
