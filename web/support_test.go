@@ -188,6 +188,20 @@ func TestWalletPages(t *testing.T) {
 	t.Run("filters find debts and nothing else", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("wallets")+"?show=debt"), http.StatusOK, "No matching wallets")
 		says(t, support.get(t, d.appPath("wallets")+"?show=hold"), http.StatusOK, "No matching wallets")
+		d.deposit(t, "subscriber-2", 1)
+		storetest.PutSubscription(t, d.url, d.app.Scope(), "subscriber-2", metering.Subscription{ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(d.site.Now())})
+		for query, want := range map[string]string{"?q=subscriber": "subscriber subscriber-2", "?q=subscriber&show=hold": "subscriber-2", "?q=stranger&show=hold": "", "?q=subscriber&show=debt": ""} {
+			page := support.get(t, d.appPath("wallets")+query)
+			var found []string
+			for _, identity := range []string{"subscriber", "subscriber-2"} {
+				if strings.Contains(page.body, d.walletPath(t, identity)+`"`) {
+					found = append(found, identity)
+				}
+			}
+			if strings.Join(found, " ") != want {
+				t.Errorf("%s finds %v", query, found)
+			}
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"slices"
 	"strconv"
 
 	"purser/fault"
@@ -41,7 +42,8 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 	if view.Query != "" {
 		var next *reports.WalletSearch
 		found, next, err = req.Reports().SearchWallets(req.Context, walletSearch(req, view.Query, p))
-		view.Pages, view.Unfinished = searchPages(req, list, next, len(found))
+		found = slices.DeleteFunc(found, func(w reports.WalletFound) bool { return !isListed(w, q) })
+		view.Pages, view.Unfinished = searchPages(req, list, next), next != nil && len(found) < p.Limit
 	} else {
 		var more bool
 		found, more, err = req.Reports().FindWallets(req.Context, q)
@@ -82,21 +84,34 @@ func walletSearch(req *site.Request, text string, p store.Page) reports.WalletSe
 	return reports.WalletSearch{Text: text, After: req.Query("after"), Inside: !p.Before.IsZero(), Page: p}
 }
 
-// searchPages links to the next page of a search, and reports whether this one is
-// partial.
-func searchPages(req *site.Request, list site.Listing, next *reports.WalletSearch, found int) (pages component.Pages, unfinished bool) {
+// isListed reports whether a wallet that a search found is one of the filter's, too.
+func isListed(w reports.WalletFound, q reports.WalletQuery) bool {
+	switch s := w.Subscription; q.Filter {
+	case reports.WalletsInDebt:
+		return slices.ContainsFunc(w.Balances, func(b metering.Balance) bool { return b.Debt > 0 })
+	case reports.WalletsOnHold:
+		return s != nil && (s.Status == metering.StatusPastDue || s.Status == metering.StatusUnpaid)
+	case reports.WalletsOfPlan:
+		return s != nil && s.PlanID == q.PlanID
+	default:
+		return true
+	}
+}
+
+// searchPages links to the next page of a search.
+func searchPages(req *site.Request, list site.Listing, next *reports.WalletSearch) component.Pages {
 	begun := req.Query("after") != "" || req.Query("before") != ""
 	switch {
 	case next == nil:
-		return list.Pages("after", begun, ""), false
+		return list.Pages("after", begun, "")
 	case next.Inside:
 		before := next.Before
 		if before.IsZero() { // the page is full of wallets that begin with the text
 			before = next.Start()
 		}
-		return list.Pages("before", begun, before.Format(ids.Wallet)), found < next.Limit
+		return list.Pages("before", begun, before.Format(ids.Wallet))
 	default:
-		return list.Pages("after", begun, next.After), false
+		return list.Pages("after", begun, next.After)
 	}
 }
 
