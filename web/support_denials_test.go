@@ -1,12 +1,15 @@
 package web
 
 import (
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"purser/ids"
+	"purser/metering"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -56,6 +59,41 @@ func TestDenialPages(t *testing.T) {
 		address, _, _ := strings.Cut(rest, `"`)
 		says(t, support.get(t, address), http.StatusOK, "Denied: messages", "The balance does not cover this charge.", "API response: insufficient_balance", "Balance covers the charge",
 			"Needs 10.5 tokens, has 1 token.", "Deposit at least 9.5 tokens.", "Price then 1.5", "Balance then 1", refused.RequestID.Format(ids.Request), refused.EventID)
+	})
+
+	t.Run("check again with the amount, if it is known", func(t *testing.T) {
+		quoted := d.newFeature(t, "limited", metering.Callback, metering.DeduplicateNone)
+		amount := metering.Amount(2_500_000_000)
+		for _, identity := range []string{"quoted", "limited"} {
+			d.deposit(t, identity, 1)
+		}
+		storetest.PutSubscription(t, d.url, d.app.Scope(), "limited", metering.Subscription{
+			ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(d.site.Now()),
+			Terms: metering.Terms{Limits: []metering.Limit{{FeatureID: quoted.ID, FeatureKey: "limited", Limit: 1, Period: metering.LimitMonth, Overage: metering.OverageBlock}}},
+		})
+		again := func(identity, feature string, quantity int64) (string, bool) {
+			refused := d.use(identity, feature, quantity)
+			refused.Amount = &amount
+			if decision := d.track(t, refused); decision.Allowed() {
+				t.Fatal("it is allowed")
+			}
+			list := support.get(t, d.walletPath(t, identity, "denials"))
+			_, rest, _ := strings.Cut(list.body, `data-row href="`)
+			address, _, _ := strings.Cut(rest, `"`)
+			page := support.get(t, address)
+			says(t, page, http.StatusOK, "Denied: "+feature)
+			_, rest, found := strings.Cut(page.body, `<a class="button" href="`+d.appPath("check"))
+			query, _, _ := strings.Cut(rest, `"`)
+			return d.appPath("check") + html.UnescapeString(query), found
+		}
+		if address, found := again("quoted", "quoted", 2); !found {
+			t.Error("there is no link")
+		} else {
+			says(t, support.get(t, address), http.StatusOK, "Needs 2.5 tokens, has 1 token.")
+		}
+		if address, found := again("limited", "limited", 2); found {
+			t.Errorf("it leads to %s", address)
+		}
 	})
 
 	t.Run("lead nowhere without a denial", func(t *testing.T) {

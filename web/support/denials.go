@@ -170,13 +170,21 @@ func (s *Pages) denial(req *site.Request) (site.Response, error) {
 	return site.Show(supportpage.DenialPage(view)), nil
 }
 
-// checkAgain is the URL of the same check.
+// checkAgain is the URL of the same check, or "" if its amount is not known: of usage that
+// an allowance has covered in part, or that was denied before it had a price.
 func checkAgain(req *site.Request, d reports.Denial) string {
+	e := &d.Decision.Event
 	list := site.Listing{Path: req.AppPath("check"), Filter: map[string][]string{
-		"identity": {d.Identity}, "feature": {d.FeatureKey}, "quantity": {strconv.FormatInt(d.Decision.Event.Quantity, 10)},
+		"identity": {d.Identity}, "feature": {d.FeatureKey}, "quantity": {strconv.FormatInt(e.Quantity, 10)},
 	}}
-	if d.Decision.Event.EntityID != "" {
-		list.Filter.Set("entity", d.Decision.Event.EntityID)
+	if e.EntityID != "" {
+		list.Filter.Set("entity", e.EntityID)
+	}
+	if e.Charge.PricingMode == metering.Callback {
+		if e.Charge.Amount == 0 || e.Charge.Billable != e.Quantity {
+			return ""
+		}
+		list.Filter.Set("amount", e.Charge.Amount.Credits())
 	}
 	return list.At("", "")
 }
