@@ -2,11 +2,13 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -21,8 +23,15 @@ import (
 func TestSandboxPanel(t *testing.T) {
 	t.Parallel()
 	var asked []string
+	const slow = 1_900_000_000_000 // a time that takes longer than a request
 	controls := &developers.SandboxControls{
-		Advance: func(_ context.Context, _ ids.ID, to int64) (int64, error) {
+		Advance: func(ctx context.Context, _ ids.ID, to int64) (int64, error) {
+			if to == slow {
+				if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > patience*2/3 {
+					t.Error("the page has no time left to say so")
+				}
+				return 0, fmt.Errorf("advancing: %w", context.DeadlineExceeded)
+			}
 			asked = append(asked, "advance to "+strconv.FormatInt(to, 10))
 			return to, nil
 		},
@@ -79,6 +88,12 @@ func TestSandboxPanel(t *testing.T) {
 		if got := strings.Join(asked, ", "); got != "advance to 1800086400000, advance to 1800086400000, advance to 1801485000000" {
 			t.Errorf("the sandbox was asked: %s", got)
 		}
+	})
+	t.Run("says that it goes on advancing", func(t *testing.T) {
+		if got := owner.post(t, panel+"/clock", url.Values{"from": {strconv.Itoa(slow - 3_600_000)}, "by": {"hour"}}); got.status != http.StatusSeeOther {
+			t.Errorf("it answers %d", got.status)
+		}
+		says(t, owner.get(t, panel), http.StatusOK, "Still advancing")
 	})
 	t.Run("holds, releases and replays webhooks, and shows a refusal", func(t *testing.T) {
 		asked = nil

@@ -101,7 +101,11 @@ func (s *Pages) advanceSandbox(req *site.Request) (site.Response, error) {
 			f.Fail("to", "Enter a time after the current one.")
 			return "", nil
 		}
-		now, err := s.Controls.Advance(req.Context, req.App.ID, to)
+		// Before the page's own deadline, by which the session with the message is saved.
+		deadline, _ := req.Context.Deadline()
+		ctx, cancel := context.WithDeadline(req.Context, deadline.Add(-req.Site.Timeout/3))
+		defer cancel()
+		now, err := s.Controls.Advance(ctx, req.App.ID, to)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return "Still advancing: the clock stopped on its way. Press the button again to continue.", nil
 		}
