@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"purser/ids"
 	"purser/metering"
+	"purser/store"
 	"purser/store/rollups"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -201,6 +203,25 @@ func TestDaysAreThoseOfTheViewer(t *testing.T) {
 			says(t, support.get(t, day), http.StatusOK, "ada")
 			see(west)
 			says(t, support.get(t, d.appPath(list)+"?from="+now.Add(time.Minute).Format("2006-01-02")), http.StatusOK, "No results")
+		}
+	})
+	t.Run("a day may begin at 1 o'clock", func(t *testing.T) {
+		see("America/Santiago")
+		for name, at := range map[string]time.Time{ // 6 September is from 4 o'clock of UTC to 3 o'clock
+			"day-before": time.Date(2026, 9, 6, 3, 59, 0, 0, time.UTC), "first-minute": time.Date(2026, 9, 6, 4, 0, 0, 0, time.UTC),
+			"last-minute": time.Date(2026, 9, 7, 2, 59, 0, 0, time.UTC), "day-after": time.Date(2026, 9, 7, 3, 0, 0, 0, time.UTC),
+		} {
+			id := ids.New()
+			for i := range 6 {
+				id[i] = byte(at.UnixMilli() >> (8 * (5 - i)))
+			}
+			_, _, err := d.tenant.Deposit(t.Context(), store.Deposit{ID: id, Identity: name, CreditKey: "tokens", Amount: 1, IdempotencyKey: &name, CreatedAt: at.UnixMilli()})
+			noError(t, err)
+		}
+		page := support.get(t, d.appPath("deposits")+"?from=2026-09-06&to=2026-09-06")
+		says(t, page, http.StatusOK, "first-minute", "last-minute")
+		if strings.Contains(page.body, "day-before") || strings.Contains(page.body, "day-after") {
+			t.Error("deposits of other days are listed")
 		}
 	})
 }

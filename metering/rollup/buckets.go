@@ -92,9 +92,9 @@ func (b Buckets) startOf(ms int64) int64 {
 		local := ms + int64(offset)*1000
 		return HourOf(local) - int64(offset)*1000
 	case ByMonth:
-		return first(t.Year(), t.Month(), 1, b.Zone)
+		return FirstOfDay(t.Year(), t.Month(), 1, b.Zone)
 	default:
-		return first(t.Year(), t.Month(), t.Day(), b.Zone)
+		return FirstOfDay(t.Year(), t.Month(), t.Day(), b.Zone)
 	}
 }
 
@@ -105,18 +105,18 @@ func (b Buckets) next(start int64) int64 {
 	case ByHour:
 		return start + Hour
 	case ByMonth:
-		return first(t.Year(), t.Month()+1, 1, b.Zone)
+		return FirstOfDay(t.Year(), t.Month()+1, 1, b.Zone)
 	default:
 		// Noon: a day that begins at 1 o'clock, because the clock was changed at
 		// midnight, is the same day.
 		noon := time.Date(t.Year(), t.Month(), t.Day()+1, 12, 0, 0, 0, b.Zone)
-		return first(noon.Year(), noon.Month(), noon.Day(), b.Zone)
+		return FirstOfDay(noon.Year(), noon.Month(), noon.Day(), b.Zone)
 	}
 }
 
-// first is the first moment of a day. Where midnight does not exist, time.Date may
+// FirstOfDay is the first moment of a day. Where midnight does not exist, time.Date may
 // return a moment of the day before.
-func first(year int, month time.Month, day int, zone *time.Location) int64 {
+func FirstOfDay(year int, month time.Month, day int, zone *time.Location) int64 {
 	t := time.Date(year, month, day, 0, 0, 0, 0, zone)
 	noon := time.Date(year, month, day, 12, 0, 0, 0, zone)
 	for t.Day() != noon.Day() {
@@ -201,9 +201,9 @@ func (b Buckets) Before() (Buckets, error) {
 	case ByHour:
 		from = b.From() - int64(n)*Hour
 	case ByMonth:
-		from = first(start.Year(), start.Month()-time.Month(n), 1, b.Zone)
+		from = FirstOfDay(start.Year(), start.Month()-time.Month(n), 1, b.Zone)
 	default:
-		from = first(start.Year(), start.Month(), start.Day()-n, b.Zone)
+		from = FirstOfDay(start.Year(), start.Month(), start.Day()-n, b.Zone)
 	}
 	return NewBuckets(from, b.From(), b.Unit, b.Zone)
 }

@@ -7,6 +7,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/metering/rollup"
 	"purser/store"
 	"purser/store/reports"
 	"purser/tenancy"
@@ -57,12 +58,12 @@ func readDays(req *site.Request, zone *time.Location) (from, to int64, problems 
 		if text == "" {
 			continue
 		}
-		day, err := time.ParseInLocation(dayLayout, text, zone)
+		day, err := time.Parse(dayLayout, text)
 		if err != nil {
 			problems = append(problems, component.Problem{Field: end.field, Message: "Enter a date such as 2026-01-31."})
 			continue
 		}
-		*end.into = day.AddDate(0, 0, end.days).UnixMilli()
+		*end.into = rollup.FirstOfDay(day.Year(), day.Month(), day.Day()+end.days, zone)
 	}
 	if len(problems) == 0 && from != 0 && to != 0 && from >= to {
 		problems = append(problems, component.Problem{Field: "to", Message: "Enter a day on or after the first one."})

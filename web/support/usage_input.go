@@ -213,7 +213,7 @@ func automaticUnit(length int64) rollup.Unit {
 // readRange reads the days that were typed, or a named range.
 func (in *usageInput) readRange(req *site.Request, now time.Time) (problems []component.Problem) {
 	day := func(year int, month time.Month, day int) int64 {
-		return time.Date(year, month, day, 0, 0, 0, 0, now.Location()).UnixMilli()
+		return rollup.FirstOfDay(year, month, day, now.Location())
 	}
 	y, m, d := now.Date()
 	tomorrow := day(y, m, d+1)
