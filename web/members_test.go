@@ -282,6 +282,9 @@ func TestAuditLog(t *testing.T) {
 		if got := owner.get(t, r.orgPath("audit")+"?actor=nobody"); !strings.Contains(got.body, "No entries match") {
 			t.Error("the filter by actor does not hold")
 		}
+		if got := owner.get(t, r.orgPath("audit")+"?action=nothing"); !strings.Contains(got.body, "No entries match") {
+			t.Error("an unknown noun shows everything")
+		}
 		if got := owner.get(t, r.orgPath("audit")+"?before=x&action=%00"); got.status != http.StatusOK {
 			t.Errorf("nonsense answers %d", got.status)
 		}

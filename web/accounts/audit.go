@@ -22,7 +22,8 @@ const (
 
 // auditNouns are the prefixes of actions that the page can filter by.
 var auditNouns = []string{
-	"account", "alert", "application", "balance", "credit", "deposit", "feature", "invitation", "job", "key", "member", "organization", "plan", "provider", "settings", "subscription", "wallet",
+	"account", "alert", "alert-rule", "application", "balance", "catalog", "checkout", "credit", "deposit", "event", "events", "feature", "invitation", "job", "key", "member", "notification",
+	"organization", "payment", "plan", "provider", "subscription", "topup", "wallet", "webhook",
 }
 
 // auditKeys is the filter value for all API keys.
@@ -35,6 +36,8 @@ func auditFilter(req *site.Request) people.AuditPage {
 	}
 	if noun := req.Query("action"); slices.Contains(auditNouns, noun) {
 		p.Action = noun + "."
+	} else if noun != "" {
+		p.Action = "." // as no action begins
 	}
 	if number, err := strconv.ParseInt(req.Query("before"), 10, 64); err == nil && number > 0 {
 		p.Before = number
