@@ -3,6 +3,7 @@ package support
 import (
 	"context"
 	"math/big"
+	"slices"
 	"time"
 
 	"purser/fault"
@@ -153,7 +154,7 @@ const maxCreditTiles = 3
 func totals(label, href string, now, before []reports.CreditTotal, words string) (tiles []component.Figure) {
 	merged := now
 	for _, t := range before {
-		if totalOf(now, t).IsZero() {
+		if !slices.ContainsFunc(now, func(n reports.CreditTotal) bool { return n.CreditID == t.CreditID }) {
 			merged = append(merged, reports.CreditTotal{CreditID: t.CreditID, CreditKey: t.CreditKey})
 		}
 	}

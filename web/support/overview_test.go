@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/metering"
 	"purser/store/reports"
 	"purser/store/verify"
 	"purser/tenancy"
@@ -89,5 +90,16 @@ func TestDaysOfAnotherYearAreNamedWithIt(t *testing.T) {
 	}
 	if got, want := label(now), component.DayText(now); got+want[len(want)-5:] != want {
 		t.Errorf("a day of this year is %s", got)
+	}
+}
+
+func TestACreditHasOneTile(t *testing.T) {
+	t.Parallel()
+	free, gone := ids.New(), ids.New()
+	now := []reports.CreditTotal{{CreditID: free, CreditKey: "free"}} // used, and nothing charged
+	before := []reports.CreditTotal{{CreditID: free, CreditKey: "free"}, {CreditID: gone, CreditKey: "gone", Total: metering.Total{}.Plus(metering.PerCredit)}}
+	tiles := totals("Charged", "", now, before, "the week before")
+	if len(tiles) != 2 || tiles[0].Unit != "free" || tiles[1].Unit != "gone" {
+		t.Errorf("the tiles are %+v", tiles)
 	}
 }
