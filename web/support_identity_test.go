@@ -28,7 +28,7 @@ func TestRenamePage(t *testing.T) {
 		}
 	})
 	t.Run("refuses what can't be", func(t *testing.T) {
-		says(t, admin.get(t, path), http.StatusOK, "New identity", "Rename wallet")
+		says(t, admin.get(t, path), http.StatusOK, "New identity", "those of a new customer", "Rename wallet")
 		says(t, admin.post(t, path, url.Values{"from": {"ann"}, "to": {""}, "key": {"x"}}), http.StatusUnprocessableEntity, "Enter an identity")
 		says(t, admin.post(t, path, url.Values{"from": {"ann"}, "to": {"bob"}, "key": {"x"}}), http.StatusUnprocessableEntity, "already has a wallet")
 	})

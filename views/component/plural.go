@@ -1,10 +1,6 @@
 package component
 
-import (
-	"strings"
-
-	"purser/metering"
-)
+import "strings"
 
 // Noun is the form of a noun that goes with a number.
 func Noun(n int64, one, many string) string {
@@ -52,13 +48,14 @@ func plural(unit string) string {
 	return unit + "s"
 }
 
-// CreditsText is an amount with the key of its credit in a sentence. Most keys are
-// plurals, and one of them reads better without.
-func CreditsText(a metering.Amount, creditKey string) string {
-	if a == metering.PerCredit {
+// CreditsText is an amount or a total with the key of its credit in a sentence. Most keys
+// are plurals, and one of them reads better without.
+func CreditsText(a interface{ Credits() string }, creditKey string) string {
+	text := separate(a.Credits())
+	if text == "1" {
 		creditKey = singular(creditKey)
 	}
-	return AmountText(a) + " " + creditKey
+	return text + " " + creditKey
 }
 
 // singular leaves alone what may only look like a plural: gas, access, status, analysis.

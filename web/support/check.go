@@ -166,7 +166,8 @@ func gateLine(g metering.GateResult, d *metering.Decision) component.GateLine {
 			line.Numbers = "Needs " + amount(g.Need) + ", has " + amount(g.Have) + "."
 		}
 		if g.Outcome == metering.GateFailed {
-			line.Fix = "Deposit at least " + amount(uint64(d.Before.Debt)+g.Need-g.Have) + "."
+			lacks := metering.Total{}.Plus(d.Before.Debt).Plus(metering.Amount(g.Need - g.Have))
+			line.Fix = "Deposit at least " + component.CreditsText(lacks, d.Before.CreditKey) + "."
 			if d.Before.Debt > 0 {
 				line.Fix += " This includes the debt of " + amount(uint64(d.Before.Debt)) + "."
 			}

@@ -114,7 +114,7 @@ func RenamePage(f RenameForm) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "to", Text: "New identity", Hint: "Change it in your own system too: usage under the old identity is declined.", Error: f.Wrong("to")}, Value: f.To, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "to", Text: "New identity", Hint: "Change it in your own system too: usage and deposits under the old identity are those of a new customer, whose wallet starts from nothing.", Error: f.Wrong("to")}, Value: f.To, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
