@@ -104,6 +104,32 @@ func TestTrackBatch(t *testing.T) {
 			t.Errorf("the other application's wallet holds %s", balance)
 		}
 	})
+	t.Run("reports an item that can't be read, and charges the others", func(t *testing.T) {
+		identity := newHolder()
+		tn.deposit(identity, "tokens", "5000")
+		event := func(more string) string {
+			return fmt.Sprintf(`{"id":%q,"identity":%q,"feature":"call"%s}`, newName(), identity, more)
+		}
+		got := tn.in(t).post("/v1/events/batch", `{"events":[`+strings.Join([]string{
+			event(``), event(`,"entityId":"a\u0000"`), event(`,"properties":{"model":"\ud800"}`), event(`,"quantity":1,"quantity":2`),
+			event(`,"properties":{"a":"b","\u0061":"c"}`), event(`,"properties":{"\u0000":"b"}`), event(`,"\ud800":1`), event(`,"id":"x"`), event(``),
+		}, ",")+`]}`).is(200)
+		bad := "invalid invalid_request"
+		got.resultsAre("accepted", bad, bad, bad, bad, bad, bad, bad, "accepted")
+		for i, want := range map[int]string{
+			1: "/events/1/entityId entityId must not contain the character NUL.", 2: "/events/2/properties/model properties.model must not contain half a surrogate pair.",
+			3: "/events/3/quantity quantity is given twice.", 4: "/events/4/properties/a properties.a is given twice.",
+			5: "/events/5/properties properties has the name \"\ufffd\", which must be letters, digits, _ and -.",
+			6: "/events/6 The event has an unknown field \"\ufffd\".", 7: "/events/7/id id is given twice.",
+		} {
+			if item := got.results()[i]; fmt.Sprint(item["pointer"], " ", item["message"]) != want {
+				t.Errorf("item %d: %v", i, item)
+			}
+		}
+		if balance := tn.balance(identity, "tokens"); balance != "3000" {
+			t.Errorf("the wallet holds %s", balance)
+		}
+	})
 	t.Run("is safe to send again", func(t *testing.T) {
 		identity := newHolder()
 		tn.deposit(identity, "tokens", "1000000")

@@ -48,8 +48,8 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // field, one item too many, nothing inside of a value of another type. A small object
 // takes 40 times its text. No request has an open object, as a test checks.
 //
-// Unless there is a result per item, nothing is kept of the items behind one that refuses
-// the body.
+// With a result per item, a text with NUL or half a surrogate pair and a repeated field
+// become a flaw. Otherwise nothing is kept of the items behind one that refuses the body.
 func decodeJSON(text []byte, s *schema, perItem bool) (any, error) {
 	if bytes.HasPrefix(text, byteOrderMark) {
 		return nil, invalid("The body starts with a byte order mark. Send plain UTF-8.")
@@ -59,7 +59,11 @@ func decodeJSON(text []byte, s *schema, perItem bool) (any, error) {
 	}
 	d := decoder{decoders.Get().(*jsontext.Decoder), perItem}
 	defer decoders.Put(d.Decoder)
-	d.Reset(bytes.NewBuffer(text), allowDuplicates)
+	if perItem {
+		d.Reset(bytes.NewBuffer(text), allowDuplicates, allowSurrogates)
+	} else {
+		d.Reset(bytes.NewBuffer(text), allowDuplicates)
+	}
 	value, err := decodeValue(d, s)
 	if err != nil {
 		return nil, err
@@ -76,6 +80,8 @@ var (
 	// decodeObject refuses a name that it has already seen; the library's
 	// own check would keep a second set of names.
 	allowDuplicates = jsontext.AllowDuplicateNames(true)
+	// The text itself is valid UTF-8, so this is about escapes.
+	allowSurrogates = jsontext.AllowInvalidUTF8(true)
 )
 
 // decoder reads the tokens of one body.
@@ -83,6 +89,10 @@ type decoder struct {
 	*jsontext.Decoder
 	perItem bool
 }
+
+// flaw stands for a value in an item that no schema accepts, and completes the sentence
+// that its path begins. It refuses the item, and not the whole body.
+type flaw string
 
 func decodeValue(d decoder, s *schema) (any, error) {
 	switch kind := d.PeekKind(); kind {
@@ -107,7 +117,11 @@ func decodeValue(d decoder, s *schema) (any, error) {
 		if err != nil {
 			return nil, malformed(err)
 		}
-		return unquote(quoted)
+		text, bad, err := d.unquote(quoted)
+		if bad != "" {
+			return bad, err
+		}
+		return text, err
 	default:
 		token, err := d.ReadToken()
 		if err != nil {
@@ -153,21 +167,27 @@ func decodeObject(d decoder, s *schema) (input, error) {
 	object := make(input)
 	unknown, refused := "", false
 	for d.PeekKind() != jsontext.KindEndObject {
-		name, p, err := decodeName(d, s)
+		name, p, bad, err := decodeName(d, s)
 		if err != nil {
 			return nil, err
 		}
 		if object.Has(name) {
-			return nil, invalid("The field %s is given twice.", quote(name))
+			if bad = "is given twice"; !d.perItem {
+				return nil, invalid("The field %s is given twice.", quote(name))
+			}
+		}
+		below := s.values
+		if p != nil {
+			below = p.schema
 		}
 		switch {
-		case p != nil:
-			object[name], err = decodeValue(d, p.schema)
-		case s.values != nil && len(object) <= s.maxProperties:
-			object[name], err = decodeValue(d, s.values)
+		case below != nil && bad == "" && len(object) <= s.maxProperties:
+			object[name], err = decodeValue(d, below)
+		case below != nil && len(object) <= s.maxProperties:
+			object[name], err = bad, skip(d)
 		default:
 			err = skip(d)
-			if s.values == nil && (!refused || name < unknown) { // the check names the alphabetically first
+			if below == nil && (!refused || name < unknown) { // the check names the alphabetically first
 				delete(object, unknown)
 				object[name], unknown, refused = nil, name, true
 			}
@@ -200,7 +220,7 @@ func decodeArray(d decoder, s *schema) ([]any, error) {
 			return nil, err
 		}
 		list = append(list, item)
-		refused = !d.perItem && s.items.check(item) != nil
+		refused = !d.perItem && s.items.types == kindObject && s.items.check(item) != nil // others are small
 	}
 	_, err := d.ReadToken()
 	return list, malformed(err)
@@ -208,37 +228,42 @@ func decodeArray(d decoder, s *schema) ([]any, error) {
 
 // decodeName reads the name of a field, and finds its property. The name of a property
 // takes no memory.
-func decodeName(d decoder, s *schema) (string, *property, error) {
+func decodeName(d decoder, s *schema) (name string, p *property, bad flaw, err error) {
 	if kind := d.PeekKind(); kind != jsontext.KindString {
 		_, err := d.ReadToken()
-		return "", nil, malformed(err)
+		return "", nil, "", malformed(err)
 	}
 	quoted, err := d.ReadValue()
 	if err != nil {
-		return "", nil, malformed(err)
+		return "", nil, "", malformed(err)
 	}
 	for i := range s.properties {
 		if p := &s.properties[i]; p.name == string(quoted[1:len(quoted)-1]) {
-			return p.name, p, nil
+			return p.name, p, "", nil
 		}
 	}
-	name, err := unquote(quoted)
-	return name, s.property(name), err
+	name, bad, err = d.unquote(quoted)
+	return name, s.property(name), bad, err
 }
 
 // unquote reads a string or a name. Postgres cannot store NUL, so it stops here.
-func unquote(quoted []byte) (string, error) {
+func (d decoder) unquote(quoted []byte) (string, flaw, error) {
 	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1]), nil // NUL needs an escape
+		return string(quoted[1 : len(quoted)-1]), "", nil // NUL needs an escape
 	}
 	text, err := jsontext.AppendUnquote(nil, quoted)
-	if err != nil {
-		return "", malformed(err)
+	switch {
+	case err != nil && d.perItem:
+		return string(text), "must not contain half a surrogate pair", nil
+	case err != nil:
+		return "", "", malformed(err)
+	case bytes.IndexByte(text, 0) < 0:
+		return string(text), "", nil
+	case d.perItem:
+		return string(text), "must not contain the character NUL", nil
+	default:
+		return "", "", invalid("The body contains the character NUL.")
 	}
-	if bytes.IndexByte(text, 0) >= 0 {
-		return "", invalid("The body contains the character NUL.")
-	}
-	return string(text), nil
 }
 
 // malformed turns an error of the tokenizer into a fault, and nil into nil.

@@ -26,7 +26,7 @@ var anything = func() *schema {
 }()
 
 func decodeAnything(body []byte) (input, error) {
-	return (&operation{maxBody: maxBody, body: anything, items: anything}).decodeBody(body)
+	return (&operation{maxBody: maxBody, body: anything}).decodeBody(body)
 }
 
 func TestDecodeBody(t *testing.T) {

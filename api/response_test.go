@@ -31,7 +31,7 @@ func (d *document) checkResponse(op *operation, status int, header http.Header, 
 	if v := answer.headers.check(given); v != nil {
 		return fmt.Errorf("%d: the header %s %s", status, v.path, v.broken)
 	}
-	value, err := decodeJSON(body, anything, true)
+	value, err := decodeJSON(body, anything, false)
 	if err != nil {
 		return fmt.Errorf("%d: %w", status, err)
 	}

@@ -101,6 +101,9 @@ func (s *schema) check(value any) *violation {
 		return s.checkAlternatives(value)
 	}
 	if kindOf(value)&s.types == 0 {
+		if bad, ok := value.(flaw); ok {
+			return broken("%s", bad)
+		}
 		return broken("must be %s", s.types)
 	}
 	switch value := value.(type) {

@@ -93,6 +93,29 @@ func TestReadBodyEdges(t *testing.T) {
 	})
 }
 
+// TestNoHandlerReadsAFlaw: what can't be read refuses its item, whichever field it is in.
+func TestNoHandlerReadsAFlaw(t *testing.T) {
+	op := loaded(t).named(t, "trackBatch")
+	for _, p := range op.items.properties {
+		for _, bad := range []string{`"\u0000"`, `"a\udc00"`, `1,"` + p.name + `":1`, `{"a":"b","a":"b"}`, `["\u0000"]`} {
+			in, err := op.validateBody(nil, []byte(`{"events":[{"`+p.name+`":`+bad+`}]}`))
+			if err != nil {
+				t.Errorf("%s %s: the batch is refused: %v", p.name, bad, err)
+				continue
+			}
+			value := in.Objects("events")[0][p.name]
+			if v := p.schema.check(value); v == nil || !strings.HasPrefix(v.under(p.name).path, p.name) {
+				t.Errorf("%s %s is accepted as %v", p.name, bad, value)
+			}
+		}
+	}
+	for _, body := range []string{`{"events":[{}],"events":[{}]}`, `{"events":["\u0000"]}`, `{"events":"\ud800"}`, `{"events":[{}],"\u0000":1}`, `"\u0000"`} {
+		if _, err := op.validateBody(nil, []byte(body)); !fault.Is(err, fault.InvalidRequest) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
 func TestReadBodyDefaults(t *testing.T) {
 	doc := loaded(t)
 	read := func(id, body string) input {

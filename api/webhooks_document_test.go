@@ -26,7 +26,7 @@ func TestEveryNotificationIsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		object, err := decodeJSON(message, anything, true)
+		object, err := decodeJSON(message, anything, false)
 		if err != nil {
 			t.Fatal(err)
 		}
