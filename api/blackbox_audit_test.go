@@ -61,9 +61,23 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	c.post("/v1/wallets/"+rename["identity"].(string)+"/erase", erase).is(200)
 	c.post("/v1/wallets/"+rename["identity"].(string)+"/erase", erase).is(200) // changes nothing
 
+	c.post("/v1/plans", merged(plan, fields{"key": "max", "amountCents": 9900})).is(201)
+	tn.settle()
+	buyer := newHolder() // has no wallet yet
+	c.post(subscriptionPath(buyer)+"/cancel", fields{"cancelAtPeriodEnd": true, "idempotencyKey": newName()}).refused("subscription_not_found")
+	c.post("/v1/topup-checkout", newTopup(buyer, "gold")).is(200)
+	tn.pay(c.post("/v1/subscription-checkout", newSubscriptionCheckout(buyer, "pro")).is(200).text("url"), "4242424242424242")
+	c.post(subscriptionPath(buyer)+"/change", fields{"planKey": "max", "idempotencyKey": newName()}).is(200)
+	c.post(subscriptionPath(buyer)+"/cancel", fields{"cancelAtPeriodEnd": true, "idempotencyKey": newName()}).is(200)
+	c.post(subscriptionPath(buyer)+"/cancel", fields{"cancelAtPeriodEnd": false, "idempotencyKey": newName()}).is(200)
+	bought := tn.get(walletPath(buyer)).is(200).text("id")
+
 	var actions []string
 	for _, e := range tn.auditLog()[before:] {
 		actions = append(actions, e.Action)
+		if kind, _, _ := strings.Cut(e.Action, "."); slices.Contains([]string{"topup", "checkout", "subscription"}, kind) && e.Target != bought || strings.Contains(e.After, buyer) {
+			t.Errorf("%s is about %s, with %s", e.Action, e.Target, e.After)
+		}
 		if !strings.Contains(e.Name, key.Name) || !strings.Contains(e.Name, key.ID.Format(ids.APIKey)) || !e.UserID.IsZero() || e.RequestID.IsZero() || e.AppID != tn.app.ID {
 			t.Errorf("%s is by %+v", e.Action, e.Actor)
 		}
@@ -72,7 +86,8 @@ func TestChangesOfAPIKeysAreAudited(t *testing.T) {
 	if err != nil || len(byKeys) < len(actions) || strings.Contains(byKeys[len(byKeys)-1].Name, "command line") {
 		t.Errorf("the log of all keys has %d entries, %v", len(byKeys), err)
 	}
-	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse wallet.transfer wallet.rename wallet.erase"
+	want := "credit.create credit.update feature.create feature.update plan.create plan.update deposit.create event.reverse wallet.transfer wallet.rename wallet.erase " +
+		"plan.create topup.create checkout.create subscription.change subscription.cancel subscription.undo-cancel"
 	if got := strings.Join(actions, " "); got != want {
 		t.Errorf("the log has %s, want %s", got, want)
 	}

@@ -2,8 +2,10 @@ package api
 
 import (
 	"purser/billing"
+	"purser/fault"
 	"purser/ids"
 	"purser/payments/cashier"
+	"purser/tenancy/audit"
 )
 
 // checkoutReply is a hosted checkout page.
@@ -21,17 +23,20 @@ func showCheckout(p cashier.Page) checkoutReply {
 }
 
 func (s *Server) createSubscriptionCheckout(c *call) (reply, error) {
-	page, err := s.cashier.SubscriptionCheckout(c.ctx, c.scope, billing.CheckoutRequest{
+	request := billing.CheckoutRequest{
 		Identity:   c.body.Text("identity"),
 		PlanKey:    c.body.Text("planKey"),
 		SuccessURL: c.body.Text("successUrl"),
 		CancelURL:  c.body.Text("cancelUrl"),
-	}, c.body.Text("idempotencyKey"))
-	return okOr(showCheckout(page), err)
+	}
+	return s.recorded(c, "checkout.create", request.Identity, audit.Fields{"plan": request.PlanKey}, func() (reply, error) {
+		page, err := s.cashier.SubscriptionCheckout(c.ctx, c.scope, request, c.body.Text("idempotencyKey"))
+		return okOr(showCheckout(page), err)
+	})
 }
 
 func (s *Server) createTopupCheckout(c *call) (reply, error) {
-	page, err := s.cashier.TopUpCheckout(c.ctx, c.scope, billing.TopUpRequest{
+	request := billing.TopUpRequest{
 		Identity:    c.body.Text("identity"),
 		CreditKey:   c.body.Text("creditKey"),
 		Amount:      c.body.Amount("amountNanocredits"),
@@ -39,8 +44,39 @@ func (s *Server) createTopupCheckout(c *call) (reply, error) {
 		Currency:    c.body.Text("currency"),
 		SuccessURL:  c.body.Text("successUrl"),
 		CancelURL:   c.body.Text("cancelUrl"),
-	}, c.body.Text("idempotencyKey"))
-	return okOr(showCheckout(page), err)
+	}
+	return s.recorded(c, "topup.create", request.Identity, audit.Fields{
+		"credit": request.CreditKey, "amountNanocredits": request.Amount.String(), "price": billing.FormatMoney(request.AmountCents, request.Currency),
+	}, func() (reply, error) {
+		page, err := s.cashier.TopUpCheckout(c.ctx, c.scope, request, c.body.Text("idempotencyKey"))
+		return okOr(showCheckout(page), err)
+	})
+}
+
+// recorded writes an action to the audit log before it is run, by the id of the wallet: an
+// erasure could not remove the identity. A wallet that the action makes has no id before,
+// so it is recorded after it.
+func (s *Server) recorded(c *call, action, identity string, fields audit.Fields, run func() (reply, error)) (reply, error) {
+	app := s.audited(c)
+	record := func() (found bool, err error) {
+		wallet, err := app.Wallet(c.ctx, identity)
+		if fault.Is(err, fault.WalletNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return true, app.RecordAction(c.ctx, action, wallet.ID.Format(ids.Wallet), fields)
+	}
+	found, err := record()
+	if err != nil {
+		return reply{}, err
+	}
+	answer, err := run()
+	if err == nil && !found {
+		_, err = record()
+	}
+	return answer, err
 }
 
 func (s *Server) createBillingPortal(c *call) (reply, error) {

@@ -5,6 +5,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/tenancy/audit"
 )
 
 type subscriptionReply struct {
@@ -71,17 +72,20 @@ func (s *Server) getSubscription(c *call) (reply, error) {
 }
 
 func (s *Server) changeSubscription(c *call) (reply, error) {
-	subscription, err := s.cashier.Change(c.ctx, c.scope, billing.ChangeRequest{
-		Identity: c.path["identity"],
-		PlanKey:  c.body.Text("planKey"),
-	}, c.body.Text("idempotencyKey"))
-	return okOr(showSubscription(subscription), err)
+	request := billing.ChangeRequest{Identity: c.path["identity"], PlanKey: c.body.Text("planKey")}
+	return s.recorded(c, "subscription.change", request.Identity, audit.Fields{"plan": request.PlanKey}, func() (reply, error) {
+		subscription, err := s.cashier.Change(c.ctx, c.scope, request, c.body.Text("idempotencyKey"))
+		return okOr(showSubscription(subscription), err)
+	})
 }
 
 func (s *Server) cancelSubscription(c *call) (reply, error) {
-	subscription, err := s.cashier.Cancel(c.ctx, c.scope, billing.CancelRequest{
-		Identity:          c.path["identity"],
-		CancelAtPeriodEnd: c.body.Bool("cancelAtPeriodEnd"),
-	}, c.body.Text("idempotencyKey"))
-	return okOr(showSubscription(subscription), err)
+	request, action := billing.CancelRequest{Identity: c.path["identity"], CancelAtPeriodEnd: c.body.Bool("cancelAtPeriodEnd")}, "subscription.undo-cancel"
+	if request.CancelAtPeriodEnd {
+		action = "subscription.cancel"
+	}
+	return s.recorded(c, action, request.Identity, nil, func() (reply, error) {
+		subscription, err := s.cashier.Cancel(c.ctx, c.scope, request, c.body.Text("idempotencyKey"))
+		return okOr(showSubscription(subscription), err)
+	})
 }

@@ -168,6 +168,16 @@ var accountMutants = []mutant{
 		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
 	},
 	{
+		name:    "what an API key asks the payment provider for is not audited",
+		changes: []change{once("api/checkouts.go", "\tfound, err := record()\n", "\tfound, err := true, error(nil)\n")},
+		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
+	},
+	{
+		name:    "what makes a customer's wallet is not audited",
+		changes: []change{once("api/checkouts.go", "\tif err == nil && !found {\n", "\tif err == nil && !found && identity == \"\" {\n")},
+		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
+	},
+	{
 		name:    "requests with a revoked key fill the list of failures",
 		changes: []change{once("api/record_request.go", "r.Authenticated = r.Status != http.StatusUnauthorized && (", "r.Authenticated = r.Status != http.StatusOK || (")},
 		pkg:     "./api", tests: "TestFailedRequestsSayWhomTheyConcern",
