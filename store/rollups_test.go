@@ -177,6 +177,9 @@ func TestUsageAddsUpToTheEvents(t *testing.T) {
 				if len(page.Rows) == 0 {
 					break
 				}
+				if len(page.Rows) > 1 {
+					t.Fatalf("a page of one row has %d", len(page.Rows))
+				}
 				rows = append(rows, page.Rows...)
 			}
 			if !slices.Equal(rows, whole.Rows) || !slices.IsSortedFunc(rows, comparePlaces) || len(rows) < 2 {
