@@ -73,6 +73,9 @@ var queueCalls = []call[queue.App]{
 	{"FailingJobs", "", "", "", "", func(ctx context.Context, a queue.App, _ household) (any, error) {
 		return a.FailingJobs(ctx, 100)
 	}},
+	{"FailingObjects", "", "", "", "", func(ctx context.Context, a queue.App, h household) (any, error) {
+		return a.FailingObjects(ctx, h.work.Kind)
+	}},
 	{"FinishJob", "", "", "", "", func(ctx context.Context, a queue.App, h household) (any, error) {
 		return nil, a.FinishJob(ctx, h.work, 0)
 	}},

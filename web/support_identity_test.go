@@ -103,6 +103,15 @@ func TestSpaceAroundAnIdentity(t *testing.T) {
 		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=ann+"), http.StatusOK, "Needs 3 tokens, has 1 token.")
 		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=+ann"), http.StatusOK, "Allowed")
 	})
+	t.Run("lists of a customer are their own", func(t *testing.T) {
+		for identity, want := range map[string]string{"ann+": "1 token", "+ann": "10 tokens", "ann": "10 tokens"} {
+			got := admin.get(t, d.appPath("deposits")+"?identity="+identity)
+			says(t, got, http.StatusOK, want)
+			if strings.Count(got.body, `href="`+page) > 0 == strings.Contains(got.body, `href="`+spaced) {
+				t.Errorf("%q lists both customers, or none", identity)
+			}
+		}
+	})
 	t.Run("a rename is of the wallet of its page", func(t *testing.T) {
 		says(t, admin.post(t, spaced+"/rename", url.Values{"from": {"ann"}, "to": {"eve"}, "key": {"x"}}), http.StatusUnprocessableEntity, "renamed meanwhile")
 		for range 2 {

@@ -137,9 +137,17 @@ func (req *Request) ID(name, prefix string) (ids.ID, error) {
 	return id, nil
 }
 
-// Query is one trimmed query parameter.
+// Query is one trimmed query parameter. An identity keeps the space around it if a wallet
+// has that identity.
 func (req *Request) Query(name string) string {
-	return strings.TrimSpace(Shorten(req.echo.QueryParam(name), maxQueryValue))
+	whole := Shorten(req.echo.QueryParam(name), maxQueryValue)
+	trimmed := strings.TrimSpace(whole)
+	if name == "identity" && whole != trimmed && trimmed != "" {
+		if _, err := req.Tenant().Wallet(req.Context, whole); err == nil {
+			return whole
+		}
+	}
+	return trimmed
 }
 
 // maxQueryValue is more than any filter needs.

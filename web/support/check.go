@@ -20,12 +20,8 @@ var errNoUsage = errors.New("web: there is no engine to ask")
 // check runs the API's check on the engine. It is a GET: it changes nothing, and its URL
 // can be shared.
 func (s *Pages) check(req *site.Request) (site.Response, error) {
-	identity, err := queriedIdentity(req)
-	if err != nil {
-		return site.Response{}, err
-	}
 	view := supportpage.CheckForm{
-		Path: req.AppPath("check"), Identity: identity, FeatureKey: req.Query("feature"),
+		Path: req.AppPath("check"), Identity: req.Query("identity"), FeatureKey: req.Query("feature"),
 		Quantity: req.Query("quantity"), Amount: req.Query("amount"), EntityID: req.Query("entity"),
 	}
 	features, err := featureFilter(req, "Select a feature")
@@ -52,19 +48,6 @@ func (s *Pages) check(req *site.Request) (site.Response, error) {
 		return site.Invalid(supportpage.Check(view)), nil
 	}
 	return site.Show(supportpage.Check(view)), nil
-}
-
-// queriedIdentity is the identity of the query, with space around it only if a wallet has
-// that identity.
-func queriedIdentity(req *site.Request) (string, error) {
-	trimmed, whole := req.Query("identity"), req.HTTP().URL.Query().Get("identity")
-	if _, err := metering.ParseIdentity(whole); err != nil || whole == trimmed {
-		return trimmed, nil
-	}
-	if _, err := req.Tenant().Wallet(req.Context, whole); err == nil || !fault.Is(err, fault.WalletNotFound) {
-		return whole, err
-	}
-	return trimmed, nil
 }
 
 // parseCheck parses the usage to check, with the API's limits.
