@@ -80,6 +80,7 @@ const (
 	PaidLate              AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
 	ActionRefused         AlertKind = "action_refused"     // the provider refused a cancellation or refund
 	KeyRefused            AlertKind = "key_refused"        // the provider refused the stored API key
+	SaleMissing           AlertKind = "sale_missing"       // paid for a checkout of ours that the database does not have: nothing is granted
 )
 
 // Project applies the provider's state to a subscription. The result depends on that

@@ -3,6 +3,16 @@ package main
 // Bugs in how money comes in and goes back, and in the jobs that do it.
 var paymentMutants = []mutant{
 	{
+		name:    "a sale that a restore has lost is ignored",
+		changes: []change{once("payments/cashier/jobs.go", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || ", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign == nil || ")},
+		pkg:     "./payments/cashier", tests: "TestASaleThatARestoreHasLostIsListed",
+	},
+	{
+		name:    "a sale of another application is listed as lost",
+		changes: []change{once("payments/cashier/jobs.go", "metadata[metaApp] != with.scope.AppID.Format(ids.Application) {", "metadata[metaApp] == \"\" {")},
+		pkg:     "./payments/cashier", tests: "TestASaleThatARestoreHasLostIsListed",
+	},
+	{
 		name:    "a failed top-up is sold to another customer",
 		changes: []change{once("payments/cashier/checkout.go", "if run.ReplacedAt != 0 || customer != sold.CustomerID {", "if run.ReplacedAt != 0 || customer == \"none\" {")},
 		pkg:     "./payments/cashier", tests: "TestAFailedTopUpIsDecidedAgain",

@@ -1,6 +1,7 @@
 package cashier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -127,14 +128,14 @@ func (c *Cashier) refreshSubscription(ctx context.Context, with account, job que
 func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id string, opts syncOptions) (next int64, err error) {
 	app := c.options.Store.Payments(with.scope)
 	var bought ids.ID
+	var remote stripe.Subscription
 	identity := func(ctx context.Context) (string, error) {
 		identity, err := app.IdentityOfSubscription(ctx, id)
 		if !errors.Is(err, payments.ErrUnknown) {
 			return identity, err
 		}
 		if bought.IsZero() { // it may be so new that the checkout that created it is not synced yet
-			remote, err := with.provider.Subscription(ctx, id)
-			if err != nil {
+			if remote, err = with.provider.Subscription(ctx, id); err != nil {
 				return "", err
 			}
 			bought = checkoutIDOf(remote)
@@ -149,7 +150,23 @@ func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id st
 		next = delayOverdue(nextRefresh(sub), c.nowAt(fence.ClockOffset))
 		return nil
 	})
+	if !remote.Status.Terminal() && remote.Status != billing.ProviderIncomplete {
+		err = c.alertOnMissing(ctx, with, err, id, remote.Metadata)
+	}
 	return next, ignoreNotFound(err)
+}
+
+// alertOnMissing raises an alert about something paid that was sold for this application
+// but is not in its database, which then was restored to an earlier moment. It returns
+// err, or why the alert could not be raised.
+func (c *Cashier) alertOnMissing(ctx context.Context, with account, err error, object string, metadata map[string]string) error {
+	if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || !errors.Is(err, payments.ErrUnknown) ||
+		metadata[metaApp] != with.scope.AppID.Format(ids.Application) {
+		return err
+	}
+	alert := billing.Alert{Kind: billing.SaleMissing, ObjectID: object}
+	c.logAlerts(with, []billing.Alert{alert})
+	return cmp.Or(c.options.Store.Payments(with.scope).Raise(ctx, alert, c.nowAt(with.ClockOffset)), err)
 }
 
 func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Job) (next int64, err error) {
@@ -177,6 +194,9 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Jo
 		}
 		return c.applySession(ctx, with, fence, session)
 	})
+	if session.Paid { // of a subscription its own metadata says whose it is
+		err = c.alertOnMissing(ctx, with, err, id, session.Metadata)
+	}
 	return next, ignoreNotFound(err)
 }
 

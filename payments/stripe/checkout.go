@@ -12,6 +12,7 @@ import (
 type Session struct {
 	billing.ProviderSession
 	Reference string // the client_reference_id
+	Metadata  map[string]string
 }
 
 // SessionOrder is the parameters of a new checkout session.
@@ -116,7 +117,7 @@ func (c *Client) ExpireSession(ctx context.Context, key, id string) (Session, er
 }
 
 func sessionOf(s *sdk.CheckoutSession) Session {
-	out := Session{Reference: s.ClientReferenceID, ProviderSession: billing.ProviderSession{
+	out := Session{Reference: s.ClientReferenceID, Metadata: s.Metadata, ProviderSession: billing.ProviderSession{
 		ID:          s.ID,
 		Status:      billing.SessionStatus(s.Status),
 		Paid:        s.PaymentStatus == sdk.CheckoutSessionPaymentStatusPaid,

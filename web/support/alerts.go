@@ -47,6 +47,10 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 		"Stripe rejected the API key",
 		"Stripe rejected the stored key for this account (last characters shown). Refunds and other changes there are not being applied. Purser retries every few hours. Reconnect the account with a valid key, and Purser catches up.",
 	},
+	billing.SaleMissing: {
+		"Paid, but missing in the database",
+		"This checkout or subscription was sold here, but the database doesn't have it: it was restored to an earlier moment. No credits were granted. Find the customer at the payment provider. Refund a single payment there, or deposit its credits. Cancel and refund a subscription; then the customer can subscribe again.",
+	},
 	billing.ActionRefused: {
 		"Cancellation or refund failed",
 		"The payment provider permanently rejected canceling this subscription or refunding this invoice. The customer is paying for something they don't have: cancel or refund it at the payment provider.",

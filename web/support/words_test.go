@@ -9,7 +9,7 @@ import (
 
 func TestAlertsHaveWordsForEachKind(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []billing.AlertKind{billing.UnknownPrice, billing.UnrequestedUpdate, billing.DuplicateSubscription, billing.AmountMismatch, billing.ActionRefused, billing.BalanceFull, billing.DebtFull, billing.BalanceSpent, billing.PaidLate, billing.KeyRefused} {
+	for _, kind := range []billing.AlertKind{billing.UnknownPrice, billing.UnrequestedUpdate, billing.DuplicateSubscription, billing.AmountMismatch, billing.ActionRefused, billing.BalanceFull, billing.DebtFull, billing.BalanceSpent, billing.PaidLate, billing.KeyRefused, billing.SaleMissing} {
 		if alertWords[kind].title == "" {
 			t.Errorf("none for %s", kind)
 		}
