@@ -3,6 +3,8 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,7 +29,15 @@ func (a tenant) settle(tb testing.TB, wallet ids.ID) {
 	for _, now := range []int64{moment, moment + 61_000} {
 		next, err := a.SettleIdentity(tb.Context(), wallet, now)
 		noError(tb, err)
-		noError(tb, a.Verification().Reseal(tb.Context(), wallet, next == 0))
+		reseal(tb, a.Verification(), wallet, next == 0)
+	}
+}
+
+// reseal seals the entries of a wallet with its current identity, however many they are.
+func reseal(tb testing.TB, a verify.App, wallet ids.ID, last bool) {
+	tb.Helper()
+	if done, err := a.Reseal(tb.Context(), wallet, last, math.MaxInt64); err != nil || !done {
+		tb.Fatalf("sealed is %t: %v", done, err)
 	}
 }
 
@@ -286,7 +296,7 @@ func TestSealsOfRenamedWallets(t *testing.T) {
 		exec(t, conn, c.back)
 	}
 	exec(t, conn, `UPDATE usage_events SET entity_id = 'x'`)
-	if err := s.Verification().Reseal(t.Context(), w.ID, true); err == nil {
+	if _, err := s.Verification().Reseal(t.Context(), w.ID, true, math.MaxInt64); err == nil {
 		t.Error("changed entries were sealed again")
 	}
 	exec(t, conn, `UPDATE usage_events SET entity_id = NULL`)
@@ -304,6 +314,35 @@ func TestSealsOfRenamedWallets(t *testing.T) {
 	if n := differences(); n == 0 {
 		t.Error("another identity was not found after the new seal")
 	}
+}
+
+func TestALargeWalletIsSealedAgainInParts(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 1)
+	s.credit(t, "ann", 20*messagePrice)
+	for range 8 {
+		mustAccept(t, s.nodes[0], s.message("ann", freshID()))
+	}
+	w, err := s.Wallet(t.Context(), "ann")
+	noError(t, err)
+	s.sealAll(t) // nine entries
+	fourMore := func() (done bool) {
+		done, err := s.Verification().Reseal(t.Context(), w.ID, true, 4)
+		noError(t, err)
+		return done
+	}
+	_, _, err = s.Rename(t.Context(), renameOf("ann", "eve"))
+	noError(t, err)
+	if fourMore() {
+		t.Error("four of nine entries are all of them")
+	}
+	_, _, err = s.Rename(t.Context(), renameOf("eve", "eva")) // what was read is of another identity
+	noError(t, err)
+	if parts := []bool{fourMore(), fourMore(), fourMore()}; !slices.Equal(parts, []bool{false, false, true}) {
+		t.Errorf("nine entries are sealed after three parts: %v", parts)
+	}
+	soundBooks(t, url, s.tenant)
 }
 
 // rename gives a wallet of the history another identity.
@@ -362,7 +401,8 @@ func init() {
 			return nil, err
 
 		}
-		return nil, a.Reseal(ctx, w.ID, true)
+		_, err = a.Reseal(ctx, w.ID, true, math.MaxInt64)
+		return nil, err
 	}})
 }
 

@@ -129,7 +129,7 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 		noError(t, err)
 		_, err = b.SettleIdentity(t.Context(), w.ID, time.Now().Add(time.Hour).UnixMilli())
 		noError(t, err)
-		noError(t, b.Verification().Reseal(t.Context(), w.ID, true))
+		reseal(t, b.Verification(), w.ID, true)
 		b.verify(t, verify.Options{})
 		for i := range b.uses {
 			if b.uses[i].Identity == "bob" {
@@ -175,7 +175,7 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 		for _, now := range []int64{time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()} {
 			next, err := b.SettleIdentity(t.Context(), erased.WalletID, now)
 			noError(t, err)
-			noError(t, b.Verification().Reseal(t.Context(), erased.WalletID, next == 0))
+			reseal(t, b.Verification(), erased.WalletID, next == 0)
 		}
 		b.verify(t, verify.Options{})
 		w, err := b.db.Reports(b.scope).Transaction(t.Context(), b.first[3].Event.TransactionID)

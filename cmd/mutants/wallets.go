@@ -92,6 +92,16 @@ var walletMutants = []mutant{
 		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
 	},
 	{
+		name:    "sealing a renamed wallet starts over each time",
+		changes: []change{once("store/verify/reseal.go", "|| p.chain.seq > p.seq {", "|| p.chain.seq >= 0 {")},
+		pkg:     "./store", tests: "TestALargeWalletIsSealedAgainInParts",
+	},
+	{
+		name:    "sealing a renamed wallet goes on with another identity",
+		changes: []change{once("store/verify/reseal.go", "!bytes.HasPrefix(progress, after) || ", "bytes.Equal(progress, nil) || ")},
+		pkg:     "./store", tests: "TestALargeWalletIsSealedAgainInParts",
+	},
+	{
 		name:    "changed entries are sealed again with a new identity",
 		changes: []change{once("store/verify/reseal.go", "if pending.seq > 0 && chain.old != pending.seal {", "if pending.seq < 0 {")},
 		pkg:     "./store", tests: "TestSealsOfRenamedWallets",

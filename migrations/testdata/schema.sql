@@ -774,10 +774,12 @@ CREATE TABLE pending_seals (
   wallet_id uuid NOT NULL,
   org_id uuid NOT NULL,
   first_before bytea NOT NULL,
-  first_after bytea NOT NULL
+  first_after bytea NOT NULL,
+  progress bytea
 );
 ALTER TABLE pending_seals ADD CONSTRAINT first_seals_are_sha256 CHECK (((length(first_before) = 32) AND (length(first_after) = 32)));
 ALTER TABLE pending_seals ADD CONSTRAINT pending_seals_pkey PRIMARY KEY (app_id, wallet_id);
+ALTER TABLE pending_seals ADD CONSTRAINT reseal_progress_is_complete CHECK ((length(progress) = 104));
 ALTER TABLE pending_seals ENABLE ROW LEVEL SECURITY;
 ALTER TABLE pending_seals FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON pending_seals FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));

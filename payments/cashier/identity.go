@@ -11,6 +11,10 @@ import (
 	"purser/store/queue"
 )
 
+// resealEntries is how many entries a run of the job seals: less than its timeout
+// allows. The next run goes on there.
+const resealEntries = 200_000
+
 // settleIdentity finishes what follows a wallet's new identity: the log of its requests
 // and denials, and its seal.
 func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64, err error) {
@@ -21,7 +25,11 @@ func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64,
 	if next, err = c.options.Store.App(job.Scope).SettleIdentity(ctx, ids.ID(id), c.nowAt(job.ClockOffset)); err != nil {
 		return 0, err
 	}
-	return next, c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), next == 0)
+	done, err := c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), next == 0, resealEntries)
+	if err == nil && !done {
+		next = c.nowAt(job.ClockOffset)
+	}
+	return next, err
 }
 
 // labelCustomer sets the hash of the identity in the customer's metadata after the

@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -27,9 +29,13 @@ var (
 		ON CONFLICT (app_id, wallet_id) DO UPDATE SET first_after = excluded.first_after`)
 
 	selectPendingSeal = pg.Declare("select pending seal", `
-		SELECT p.first_before, p.first_after, coalesce(s.seq, 0), s.seal
+		SELECT p.first_before, p.first_after, p.progress, coalesce(s.seq, 0), s.seal
 		FROM pending_seals p LEFT JOIN wallet_seals s ON s.app_id = $1 AND s.wallet_id = p.wallet_id
 		WHERE p.app_id = $1 AND p.wallet_id = $2`)
+
+	// Nothing is kept when the identity has changed again.
+	keepProgress = pg.Declare("keep progress of pending seal", `
+		UPDATE pending_seals SET progress = $4 WHERE app_id = $1 AND wallet_id = $2 AND first_after = $3`)
 
 	deletePendingSeal = pg.Declare("delete pending seal", `
 		DELETE FROM pending_seals WHERE app_id = $1 AND wallet_id = $2 AND first_before = $3 AND first_after = $4`)
@@ -51,87 +57,110 @@ type pendingSeal struct {
 	before, after journalSeal // what the chain begins with
 	seq           int64       // of the stored seal; zero for none
 	seal          journalSeal
+	chain         resealing // how far they were read
 }
 
 func readPendingSeal(row pgx.CollectableRow) (p pendingSeal, err error) {
-	var before, after, seal []byte
-	err = row.Scan(&before, &after, &p.seq, &seal)
+	var before, after, progress, seal []byte
+	err = row.Scan(&before, &after, &progress, &p.seq, &seal)
 	copy(p.before[:], before)
 	copy(p.after[:], after)
 	copy(p.seal[:], seal)
+	// After the identity has changed again, the progress is of another one.
+	if p.chain = readProgress(progress); !bytes.HasPrefix(progress, after) || p.chain.seq > p.seq {
+		p.chain = resealing{old: p.before, renewed: p.after}
+	}
 	return p, err
 }
 
 // errNotPending means that the seal of a wallet is of its current identity.
 var errNotPending = errors.New("verify: no seal is pending")
 
-// Reseal seals the entries of a wallet with its current identity. It fails when they
-// differ from the stored seal, which stays then. A wallet without a seal needs none; last
-// says that no pass that began before the change can still write one.
-func (a App) Reseal(ctx context.Context, wallet ids.ID, last bool) error {
-	var chain resealing
+// Reseal seals the entries of a wallet with its current identity, and reports whether
+// it is done: it reads at most this many entries and goes on there the next time. It
+// fails when they differ from the stored seal, which stays then. A wallet without a seal
+// needs none; last says that no pass that began before the change can still write one.
+func (a App) Reseal(ctx context.Context, wallet ids.ID, last bool, most int64) (done bool, err error) {
 	for {
 		pending, err := pg.FindOne(ctx, a.app, selectPendingSeal, readPendingSeal, errNotPending, wallet)
 		switch {
 		case errors.Is(err, errNotPending):
-			return nil
+			return true, nil
 		case err != nil:
-			return err
+			return false, err
 		case pending.seq == 0 && !last:
-			return nil
+			return true, nil
 		}
-		chain.begin(pending)
+		chain := &pending.chain
 		for chain.seq < pending.seq {
-			if err := a.extend(ctx, wallet, &chain, min(pending.seq, chain.seq+verifyBatch)); err != nil {
-				return err
+			if most == 0 {
+				return false, nil
 			}
+			size := min(most, pending.seq-chain.seq, verifyBatch)
+			if err := a.extend(ctx, wallet, chain, chain.seq+size); err != nil {
+				return false, err
+			}
+			if err := a.keepProgress(ctx, wallet, pending, chain.progress(pending.after)); err != nil {
+				return false, err
+			}
+			most -= size
 		}
 		if pending.seq > 0 && chain.old != pending.seal {
-			return fmt.Errorf("verify: the entries of %s differ from their seal, which was kept", wallet.Format(ids.Wallet))
+			differs := fmt.Errorf("verify: the entries of %s differ from their seal, which was kept", wallet.Format(ids.Wallet))
+			return false, errors.Join(differs, a.keepProgress(ctx, wallet, pending, nil)) // the next run reads all of them again
 		}
-		replaced := false
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			replaced, err = tx.replaceSeal(ctx, wallet, pending, chain)
-			return err
-		})
-		if replaced || err != nil && !errors.Is(err, errSealMoved) {
-			return err
+		err = a.transact(ctx, func(ctx context.Context, tx appTx) error { return tx.replaceSeal(ctx, wallet, pending) })
+		if !errors.Is(err, errSealMoved) {
+			return err == nil, err
 		}
 	}
+}
+
+// keepProgress stores how far the chains were read.
+func (a App) keepProgress(ctx context.Context, wallet ids.ID, pending pendingSeal, progress []byte) error {
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.ExecAny(ctx, keepProgress, wallet, pending.after[:], progress)
+		return err
+	})
 }
 
 // errSealMoved means that the identity changed again, or a pass has sealed more entries.
 var errSealMoved = errors.New("verify: the seal has moved")
 
-func (tx appTx) replaceSeal(ctx context.Context, wallet ids.ID, pending pendingSeal, chain resealing) (bool, error) {
+func (tx appTx) replaceSeal(ctx context.Context, wallet ids.ID, pending pendingSeal) error {
 	ended, err := tx.ExecAny(ctx, deletePendingSeal, wallet, pending.before[:], pending.after[:])
 	if err != nil || ended == 0 {
-		return false, errors.Join(err, errSealMoved)
+		return errors.Join(err, errSealMoved)
 	}
 	if pending.seq == 0 {
-		return true, nil
+		return nil
 	}
-	replaced, err := tx.ExecAny(ctx, replaceSeal, wallet, pending.seq, pending.seal[:], chain.renewed[:])
+	replaced, err := tx.ExecAny(ctx, replaceSeal, wallet, pending.seq, pending.seal[:], pending.chain.renewed[:])
 	if err != nil || replaced == 0 {
-		return false, errors.Join(err, errSealMoved)
+		return errors.Join(err, errSealMoved)
 	}
-	return true, nil
+	return nil
 }
 
 // resealing is both chains of a wallet up to an entry.
 type resealing struct {
-	before, after journalSeal // what they begin with
-	seq           int64
-	old, renewed  journalSeal
-	buf           []byte
+	seq          int64
+	old, renewed journalSeal
+	buf          []byte
 }
 
-// begin goes on from where the chains are, or starts when they begin otherwise.
-func (r *resealing) begin(p pendingSeal) {
-	if r.seq > 0 && r.before == p.before && r.after == p.after && r.seq <= p.seq {
-		return
+// progress is what is stored of the chains, after what the second one begins with.
+func (r *resealing) progress(after journalSeal) []byte {
+	return binary.BigEndian.AppendUint64(slices.Concat(after[:], r.old[:], r.renewed[:]), uint64(r.seq))
+}
+
+func readProgress(stored []byte) (r resealing) {
+	const size = len(r.old)
+	if len(stored) == 3*size+8 {
+		r.old, r.renewed = journalSeal(stored[size:2*size]), journalSeal(stored[2*size:3*size])
+		r.seq = int64(binary.BigEndian.Uint64(stored[3*size:]))
 	}
-	*r = resealing{before: p.before, after: p.after, old: p.before, renewed: p.after}
+	return r
 }
 
 // extend reads the entries up to a number into both chains.
