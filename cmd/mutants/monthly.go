@@ -3,6 +3,11 @@ package main
 // Bugs in monthly files.
 var monthlyMutants = []mutant{
 	{
+		name:    "files of a newer database are continued",
+		changes: []change{once("cmd/purser/export.go", "if account.Through() > wallet.LastSeq {", "if false {")},
+		pkg:     "./cmd/purser", tests: "TestFilesOfANewerDatabaseAreNotContinued",
+	},
+	{
 		name:    "an entry of the next month ends no month",
 		changes: []change{once("cmd/purser/export.go", "if entry.CreatedAt >= month.End() {", "if false {")},
 		pkg:     "./cmd/purser", tests: "TestMonthlyFilesHaveEveryEntryOnce",

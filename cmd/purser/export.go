@@ -172,6 +172,10 @@ func exportPage(
 		if err != nil {
 			return err
 		}
+		if account.Through() > wallet.LastSeq {
+			return fmt.Errorf("wallet %s has %d entries, but %d in the files: they are of a newer database than this one. Export to another folder",
+				wallet.ID.Format(ids.Wallet), wallet.LastSeq, account.Through())
+		}
 		accounts[i], positions[i] = account, reports.MonthlyPosition{WalletID: wallet.ID, After: account.Through()}
 	}
 	found, err := read.MonthlyEntries(ctx, positions)
