@@ -117,6 +117,9 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 		if e, duplicate, err := b.Erase(t.Context(), requested); err != nil || !duplicate || e.WalletID != w.ID {
 			t.Errorf("got %+v, %t, %v", e, duplicate, err)
 		}
+		if found := storetest.TablesWith(t, url, queue.IdentityLease(erased)); len(found) > 0 {
+			t.Errorf("its lease is in %v again", found)
+		}
 		if _, _, err := b.Erase(t.Context(), erasureOf(erased)); !fault.Is(err, fault.WalletNotFound) {
 			t.Errorf("erased twice: %v", err)
 		}

@@ -91,6 +91,9 @@ func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, 
 	return c.options.Store.Queue(scope).Enqueue(ctx, due...)
 }
 
+// PruneAll runs the retention.
+func (c *Cashier) PruneAll(ctx context.Context) error { return c.pruneAll(ctx) }
+
 // OpenSessions lists the checkout sessions that are expired before another purchase.
 var OpenSessions = openSessions
 

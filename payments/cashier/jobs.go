@@ -49,6 +49,7 @@ func (c *Cashier) registerJobs() {
 			return next, jobError(kind, err)
 		}})
 	}
+	c.jobs.Every(jobs.Task{Name: "prune applications", Interval: pruneInterval, Timeout: pruneTimeout, Run: c.pruneAll})
 }
 
 // atProvider is the handler of a job that needs the account.

@@ -3,6 +3,7 @@ package cashier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,8 +34,9 @@ const (
 	// periodicTimeout bounds one periodic job.
 	periodicTimeout = 50 * time.Second
 	// pruneInterval is the time between two deletions of expired rows: pruneSize rows
-	// in one transaction, as many transactions as fit into periodicTimeout.
-	pruneInterval = int64(24 * time.Hour / time.Millisecond)
+	// in one transaction, as many transactions as fit into pruneTimeout.
+	pruneInterval = 24 * time.Hour
+	pruneTimeout  = 10 * time.Minute
 	pruneSize     = 1000
 )
 
@@ -45,7 +47,6 @@ func periodicJobs(connection ids.ID, now int64) []queue.Job {
 	return []queue.Job{
 		{Kind: queue.JobEvents, Object: name, Connection: connection, DueAt: now + eventsInterval},
 		{Kind: queue.JobReconcile, Object: name, Connection: connection, DueAt: now + reconcileInterval},
-		{Kind: queue.JobPrune, DueAt: now + pruneInterval},
 	}
 }
 
@@ -217,13 +218,23 @@ func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind 
 	return nil
 }
 
-// prune deletes expired rows. The provider takes no part.
-func (c *Cashier) prune(ctx context.Context, job jobs.Job) (next int64, err error) {
-	scope := job.Scope
-	for more := true; more; {
-		if more, err = c.options.Store.App(scope).Prune(ctx, pruneSize); err != nil {
-			return 0, err
+// pruneAll deletes expired rows of every application, also of those that sell nothing.
+// One that fails does not keep the others waiting.
+func (c *Cashier) pruneAll(ctx context.Context) error {
+	scopes, err := c.options.Store.Directory().Scopes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		for more := true; more && ctx.Err() == nil; {
+			var failed error
+			if more, failed = c.options.Store.App(scope).Prune(ctx, pruneSize); failed != nil {
+				err, more = errors.Join(err, fmt.Errorf("cashier: application %s: %w", scope.AppID.Format(ids.Application), failed)), false
+			}
 		}
 	}
-	return c.nowAt(job.ClockOffset) + pruneInterval, nil
+	return errors.Join(err, ctx.Err())
 }
+
+// prune ends a job of earlier releases, which pruned one application.
+func (c *Cashier) prune(context.Context, jobs.Job) (next int64, err error) { return 0, nil }

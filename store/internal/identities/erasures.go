@@ -97,6 +97,11 @@ func (tx transaction) erase(ctx context.Context, requested Erasure) (e Erasure, 
 		return e, false, err
 	}
 	if len(earlier) == 1 {
+		if len(locked) == 0 {
+			if err := tx.DeleteLease(ctx, requested.Identity); err != nil {
+				return e, false, err
+			}
+		}
 		return repeatedErasure(earlier[0], requested, len(locked) > 0)
 	}
 	if len(locked) == 0 {
