@@ -2,6 +2,7 @@ package identities
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -195,7 +196,7 @@ func redactLines(lines []string, wallet ids.ID, identity string) (redacted bool)
 	name := wallet.Format(ids.Wallet)
 	for i, line := range lines {
 		about := strings.HasPrefix(line, name)
-		if !about && !strings.Contains(line, identity) {
+		if !about && !strings.Contains(line, strconv.Quote(identity)) { // a short one may be part of an id or amount
 			continue
 		}
 		lines[i], redacted = "details were erased with the customer", true
