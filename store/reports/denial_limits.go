@@ -71,7 +71,7 @@ func (l *denialLimits) admits(app ids.ID, d *Denial, now int64) bool {
 // written with the next flush.
 func (s *Counters) RecordDenial(scope tenancy.Scope, d Denial) {
 	now := s.db.Clock.Now()
-	d.ID = ids.New()
+	d.ID, d.recordedAt = ids.New(), now
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	app := s.forApp(scope)

@@ -41,6 +41,8 @@ type Denial struct {
 	FeatureName string
 	Unit        string
 	KeyName     string
+
+	recordedAt int64 // on this node; not stored
 }
 
 // At is when the usage was denied, by the application's clock.

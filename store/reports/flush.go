@@ -171,6 +171,7 @@ var errFailuresDropped = errors.New("store: failed requests or denials dropped")
 // writeStats writes the failed requests and the denials in transactions of their own: a
 // row that cannot be stored must not block the counters.
 func (a App) writeStats(ctx context.Context, counted *appStats) error {
+	a.node.dropLate(counted)
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		if err := tx.writeCounts(ctx, counted); err != nil {
 			return err

@@ -24,7 +24,7 @@ const (
 	FailuresPerMinute = 20
 	failuresPerCode   = 2
 	// heldFailures is how many failures of an application a node buffers while the
-	// database is down: an hour's.
+	// database is down.
 	heldFailures = 60 * FailuresPerMinute
 	// prunedFailures is how many expired failures are deleted with each write.
 	prunedFailures = 500
@@ -54,6 +54,8 @@ type Request struct {
 	// Only authenticated failures are stored for long, so that clients without a key
 	// cannot fill the table.
 	Authenticated bool
+
+	recordedAt int64 // on this node; not stored
 }
 
 // Failed reports whether the response was an error.

@@ -26,6 +26,9 @@ const (
 	// The stats of this many applications are held while the database is down; those of
 	// further ones are lost. Within one application the size is bounded by its catalog.
 	maxCountedApps = 20_000
+	// Requests and denials that could not be written for this long are dropped. What names
+	// a renamed or erased identity is followed for a minute, and no longer.
+	maxHeld = 45 * time.Second
 )
 
 // Counters are the counters of this node since its last flush: a few hundred
@@ -186,6 +189,7 @@ func (f *Counters) recordEntries(scope tenancy.Scope, list []metering.Entry) {
 // failure up to a limit, and some successes.
 func (s *Counters) RecordRequest(scope tenancy.Scope, r Request) {
 	f := s
+	r.recordedAt = f.db.Clock.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	app := f.forApp(scope)
@@ -283,6 +287,20 @@ func (f *Counters) drain(app ids.ID) *appStats {
 	counted := f.apps[app]
 	delete(f.apps, app)
 	return counted
+}
+
+// dropLate drops requests and denials that were held for too long. They stay counted.
+func (f *Counters) dropLate(counted *appStats) {
+	oldest, denied := f.db.Clock.Now()-maxHeld.Milliseconds(), len(counted.denied)
+	counted.requests = slices.DeleteFunc(counted.requests, func(r Request) bool {
+		if r.recordedAt < oldest && r.Failed() {
+			counted.failures--
+		}
+		return r.recordedAt < oldest
+	})
+	counted.failed = slices.DeleteFunc(counted.failed, func(r Request) bool { return r.recordedAt < oldest })
+	counted.denied = slices.DeleteFunc(counted.denied, func(d Denial) bool { return d.recordedAt < oldest })
+	f.deniedDropped.Add(int64(denied - len(counted.denied)))
 }
 
 // pendingApps lists the applications with stats to flush.
