@@ -17,6 +17,7 @@ import (
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/store/storetest"
+	"purser/store/verify"
 )
 
 func erasureOf(identity string) store.Erasure {
@@ -137,6 +138,27 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 		}
 		soundBooks(t, url, b.tenant)
 	})
+}
+
+func TestVerificationsThatBeganBeforeAnErasureDoNotNameTheCustomer(t *testing.T) {
+	t.Parallel()
+	db := openStore(t, storetest.URL(t))
+	b := newStorefront(t, db)
+	b.deposit(t, depositOf("leaver", "tokens", 7, freshID()))
+	w, err := b.Wallet(t.Context(), "leaver")
+	noError(t, err)
+	if claimed, err := b.Verification().Claim(t.Context(), verify.AllEntries, moment, time.Hour, time.Hour); err != nil || !claimed {
+		t.Fatal(claimed, err)
+	}
+	found := []verify.Difference{{WalletID: w.ID, Identity: "leaver", Check: "a rule", Detail: "broken"}, {Check: "another rule", Detail: "broken"}}
+	_, _, err = b.Erase(t.Context(), erasureOf("leaver"))
+	noError(t, err)
+	noError(t, b.Verification().Finish(t.Context(), verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment, Differences: 2}, found))
+	runs, err := b.Verification().Runs(t.Context())
+	noError(t, err)
+	if lines := strings.Join(runs[0].Lines, "\n"); strings.Contains(lines, "leaver") || len(runs[0].Lines) != 2 || !strings.HasPrefix(lines, w.ID.Format(ids.Wallet)) {
+		t.Errorf("the lines are %s", lines)
+	}
 }
 
 // balances is the sum of all balances of the application, by credit.

@@ -238,7 +238,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	noError(tb, err)
 	_, err = h.Verification().Claim(tb.Context(), verify.AllEntries, moment, time.Hour, time.Minute)
 	noError(tb, err)
-	noError(tb, h.Verification().Finish(tb.Context(), verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment, Wallets: 1, Entries: 3}))
+	noError(tb, h.Verification().Finish(tb.Context(), verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment, Wallets: 1, Entries: 3}, nil))
 	return h
 }
 

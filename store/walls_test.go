@@ -174,7 +174,7 @@ var verifyCalls = []call[verify.App]{
 		return a.Claim(ctx, verify.NewEntries, moment, time.Hour, time.Minute)
 	}},
 	{"Finish", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
-		return nil, a.Finish(ctx, verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment})
+		return nil, a.Finish(ctx, verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment}, nil)
 	}},
 	{"Runs", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
 		return a.Runs(ctx)

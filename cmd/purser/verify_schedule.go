@@ -195,9 +195,6 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind verify.K
 		Kind: kind, StartedAt: claimedAt, FinishedAt: v.now().UnixMilli(),
 		Wallets: found.Wallets, Entries: found.Entries, Differences: int64(len(found.Differences)),
 	}
-	for _, d := range found.Differences {
-		run.Lines = append(run.Lines, d.String())
-	}
 	switch {
 	case err == nil && len(found.Unfinished) > 0:
 		run.Failure = "not finished, because the database took too long: " + strings.Join(found.Unfinished, "; ")
@@ -220,7 +217,7 @@ func (v verifier) verify(ctx context.Context, scope tenancy.Scope, kind verify.K
 	// Store the result even while the server stops.
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer done()
-	if failure := app.Finish(keep, run); failure != nil {
+	if failure := app.Finish(keep, run, found.Differences); failure != nil {
 		return errors.Join(err, failure)
 	}
 	if ctx.Err() != nil {

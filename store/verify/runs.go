@@ -56,6 +56,9 @@ var (
 			differences = @differences, failure = @failure, lines = @lines
 		WHERE app_id = $1 AND kind = @kind AND claimed_at = @claimed_at`)
 
+	listIdentities = pg.Declare("verify list identities", `
+		SELECT id, identity FROM wallets WHERE app_id = $1 AND id = ANY ($2)`)
+
 	listVerifications = pg.Declare("list verifications", `
 		SELECT kind, started_at, finished_at, wallet_count, entry_count, differences, failure, lines, claimed_until
 		FROM verifications WHERE app_id = $1 AND finished_at IS NOT NULL
@@ -83,14 +86,16 @@ func (a App) Claim(ctx context.Context, kind Kind, now int64, every, limit time.
 	return claimed, err
 }
 
-// Finish keeps the result of a claimed verification. A node that was too
-// slow, so that another has claimed it since, keeps nothing.
-func (a App) Finish(ctx context.Context, r Run) error {
-	lines, _ := pg.Cut(r.Lines, maxRunLines)
-	if lines == nil {
-		lines = []string{}
-	}
+// Finish keeps the result of a claimed verification, with lines about the first
+// differences. A node that was too slow, so that another has claimed it since, keeps
+// nothing.
+func (a App) Finish(ctx context.Context, r Run, found []Difference) error {
+	found, _ = pg.Cut(found, maxRunLines)
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		lines, err := tx.describe(ctx, found)
+		if err != nil {
+			return err
+		}
 		if _, err := tx.ExecAny(ctx, finishVerification, pg.Named{
 			"kind": r.Kind, "claimed_at": r.StartedAt, "finished_at": r.FinishedAt, "wallet_count": r.Wallets,
 			"entry_count": r.Entries, "differences": r.Differences, "failure": r.Failure, "lines": lines,
@@ -98,9 +103,35 @@ func (a App) Finish(ctx context.Context, r Run) error {
 		}); err != nil {
 			return err
 		}
-		_, err := tx.Conn.Exec(ctx, endClaim, a.app.Scope.AppID, r.Kind, r.StartedAt, r.RetryAt)
+		_, err = tx.Conn.Exec(ctx, endClaim, a.app.Scope.AppID, r.Kind, r.StartedAt, r.RetryAt)
 		return err
 	})
+}
+
+// describe is a line for each difference, with the current identity of its wallet: the
+// one that the verification has read may have been erased since.
+func (tx appTx) describe(ctx context.Context, found []Difference) ([]string, error) {
+	wallets, lines := make([]ids.ID, len(found)), make([]string, len(found))
+	for i, d := range found {
+		wallets[i] = d.WalletID
+	}
+	type named struct {
+		ID       ids.ID
+		Identity string
+	}
+	list, err := pg.Collect(ctx, tx, listIdentities, pgx.RowToStructByPos[named], wallets)
+	if err != nil {
+		return nil, err
+	}
+	identities := make(map[ids.ID]string, len(list))
+	for _, n := range list {
+		identities[n.ID] = n.Identity
+	}
+	for i, d := range found {
+		d.Identity = identities[d.WalletID]
+		lines[i] = d.String()
+	}
+	return lines, nil
 }
 
 // Runs are the last verifications of each kind that have ended.
