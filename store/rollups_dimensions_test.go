@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"purser/ids"
 	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store"
+	"purser/store/faultproxy"
 	"purser/store/rollups"
 	"purser/store/verify"
 )
@@ -62,6 +64,35 @@ func (b *books) dimensionQuery(t *testing.T, d rollup.Dimension) rollups.Query {
 	q.Buckets, err = rollup.NewBuckets(q.Buckets.From(), q.Buckets.End, rollup.ByMonth, zone)
 	noError(t, err)
 	return q
+}
+
+func TestAnErasureDuringAVerificationIsNoDifference(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	deposited := "zoe"
+	_, _, err := b.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "zoe", CreditKey: "tokens", Amount: 1_000, IdempotencyKey: &deposited, CreatedAt: moment})
+	noError(t, err)
+	b.trackLabelled(t, "zoe", 9, "model", "large")
+	b.settle(t)
+	b.finalSums(t, 48)
+	proxy, err := faultproxy.Start(b.url)
+	noError(t, err)
+	t.Cleanup(proxy.Close)
+	var met atomic.Bool
+	proxy.Before("kind = 'erasure'", func() {
+		met.Store(true)
+		if _, _, err := b.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "zoe", Reason: "asked", IdempotencyKey: "erase"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := b.conn.Exec(t.Context(), `DELETE FROM event_properties`); err != nil { // as its job does
+			t.Error(err)
+		}
+	})
+	v, err := openStore(t, proxy.URL()).Verification(b.scope).Verify(t.Context(), verify.Options{})
+	noError(t, err)
+	if !met.Load() || len(v.Differences) > 0 {
+		t.Errorf("met the erasure: %t; differences: %v", met.Load(), v.Differences)
+	}
 }
 
 func TestUsageByPropertyAndEntity(t *testing.T) {

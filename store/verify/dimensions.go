@@ -101,10 +101,7 @@ func (p *verifyPass) checkDimensions(ctx context.Context) error {
 				from = metering.DayOf(hours[0]).Start
 			}
 		}
-		if d.properties, err = exists(ctx, tx, verifyAnyProperties); err != nil {
-			return err
-		}
-		d.erased, err = exists(ctx, tx, verifyAnyErasure)
+		d.properties, err = exists(ctx, tx, verifyAnyProperties)
 		return err
 	}); err != nil {
 		return err
@@ -135,6 +132,10 @@ func exists(ctx context.Context, tx appTx, s pg.Statement) (bool, error) {
 // there should be none before.
 func (d *dimensionPass) compareDays(ctx context.Context, tx appTx, stored, from, upto int64) error {
 	if err := d.catalog.load(ctx, tx); err != nil {
+		return err
+	}
+	var err error
+	if d.erased, err = exists(ctx, tx, verifyAnyErasure); err != nil {
 		return err
 	}
 	d.values, d.want, d.events = rollup.Values{}, map[dimensionKey]rollup.Sums{}, 0
