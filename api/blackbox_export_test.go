@@ -47,6 +47,9 @@ func TestExportWallet(t *testing.T) {
 	if failed := got["failedRequests"].([]any); len(failed) != 1 || failed[0].(fields)["error"] != "insufficient_balance" {
 		t.Errorf("the failed requests are %v", failed)
 	}
+	if denied := got["denials"].([]any); len(denied) != 1 || denied[0].(fields)["reason"] != "insufficient_balance" || denied[0].(fields)["feature"] != "call" {
+		t.Errorf("the denials are %v", denied)
+	}
 	entries := got["entries"].([]any)
 	if len(entries) != 2*reports.ExportRange+1 {
 		t.Fatalf("there are %d entries", len(entries))

@@ -30,6 +30,7 @@ type exportHeadReply struct {
 	Subscriptions  []exportedSubscription `json:"subscriptions"`
 	Customers      []exportedCustomer     `json:"customers"`
 	FailedRequests []exportedRequest      `json:"failedRequests"`
+	Denials        []exportedDenial       `json:"denials"`
 }
 
 type exportedSubscription struct {
@@ -57,6 +58,20 @@ type exportedRequest struct {
 	Status  int        `json:"status"`
 	Error   fault.Code `json:"error,omitzero"`
 	Feature string     `json:"feature,omitzero"`
+}
+
+type exportedDenial struct {
+	ID                 string     `json:"id"`
+	At                 int64      `json:"at"`
+	Reason             fault.Code `json:"reason"`
+	Feature            string     `json:"feature"`
+	EventID            string     `json:"eventId,omitzero"` // none for a check
+	EntityID           string     `json:"entityId,omitzero"`
+	Quantity           int64      `json:"quantity"`
+	CreditKey          string     `json:"creditKey"`
+	AmountNanocredits  string     `json:"amountNanocredits"`
+	BalanceNanocredits string     `json:"balanceNanocredits"`
+	DebtNanocredits    string     `json:"debtNanocredits"`
 }
 
 type exportedCheckout struct {
@@ -119,7 +134,7 @@ func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity
 	shown := exportHeadReply{
 		Identity: identity, ExportedAt: s.now() + offset, Wallet: showWallet(head.Wallet),
 		Subscriptions: showAll(head.Subscriptions, showExportedSubscription), Customers: showAll(head.Customers, showExportedCustomer),
-		FailedRequests: showAll(head.Failures, showExportedRequest),
+		FailedRequests: showAll(head.Failures, showExportedRequest), Denials: showAll(head.Denials, showExportedDenial),
 	}
 	sold := s.store.Payments(scope)
 	subscription, err := sold.Subscription(ctx, identity)
@@ -224,6 +239,15 @@ func showExportedCustomer(c reports.CustomerFound) exportedCustomer {
 func showExportedRequest(r reports.Request) exportedRequest {
 	return exportedRequest{
 		ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Error: r.Code, Feature: r.Feature,
+	}
+}
+
+func showExportedDenial(d reports.Denial) exportedDenial {
+	event, before := &d.Decision.Event, &d.Decision.Before
+	return exportedDenial{
+		ID: d.ID.Format(ids.Denial), At: d.At(), Reason: d.Decision.Code, Feature: d.FeatureKey, EventID: event.EventID, EntityID: event.EntityID,
+		Quantity: event.Quantity, CreditKey: before.CreditKey, AmountNanocredits: event.Charge.Amount.String(),
+		BalanceNanocredits: before.Amount.String(), DebtNanocredits: before.Debt.String(),
 	}
 }
 

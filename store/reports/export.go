@@ -15,8 +15,8 @@ import (
 const (
 	// ExportRange is how many entries or payments one read of an export has.
 	ExportRange = 500
-	// maxExportedFailures is how many failed requests of an identity an export has: the
-	// newest.
+	// maxExportedFailures is how many failed requests, and how many denials of an identity
+	// an export has: the newest.
 	maxExportedFailures = 1_000
 )
 
@@ -27,6 +27,7 @@ type ExportHead struct {
 	Subscriptions []SubscriptionFound
 	Customers     []CustomerFound
 	Failures      []Request
+	Denials       []Denial
 }
 
 // CustomerFound is the customer of a wallet at a payment provider.
@@ -88,7 +89,10 @@ func (a App) ExportHead(ctx context.Context, identity string) (h ExportHead, err
 		if h.Customers, err = pg.Collect(ctx, tx, listCustomersOfWallet, pgx.RowToStructByPos[CustomerFound], w.ID); err != nil {
 			return err
 		}
-		h.Failures, err = pg.Collect(ctx, tx, listFailuresOf, readRequest, identity, maxExportedFailures)
+		if h.Failures, err = pg.Collect(ctx, tx, listFailuresOf, readRequest, identity, maxExportedFailures); err != nil {
+			return err
+		}
+		h.Denials, _, err = tx.denials(ctx, DenialQuery{Identity: identity, Page: pg.Page{Limit: maxExportedFailures}}, a.node.OldestDenial())
 		return err
 	})
 	return h, err
