@@ -17,7 +17,7 @@ import (
 const pythonClientCalls = `
 import purser
 
-for path, body in (("/moved", {"id": "e"}), ("/page", {"id": "e"}), ("/lost", {"key": "k"}), ("/keyed", {"id": "e"}), ("/limited", {"key": "k"})):
+for path, body in (("/moved", {"id": "e"}), ("/page", {"id": "e"}), ("/lost", {"key": "k"}), ("/keyed", {"id": "e"}), ("/limited", {"key": "k"}), ("/cut", {"id": "e"})):
     try:
         purser.post(path, body)
         print("ok")
@@ -38,7 +38,7 @@ func main() {
 	for _, c := range []struct {
 		path string
 		body map[string]string
-	}{{"/moved", map[string]string{"id": "e"}}, {"/page", map[string]string{"id": "e"}}, {"/lost", map[string]string{"key": "k"}}, {"/keyed", map[string]string{"id": "e"}}, {"/limited", map[string]string{"key": "k"}}} {
+	}{{"/moved", map[string]string{"id": "e"}}, {"/page", map[string]string{"id": "e"}}, {"/lost", map[string]string{"key": "k"}}, {"/keyed", map[string]string{"id": "e"}}, {"/limited", map[string]string{"key": "k"}}, {"/cut", map[string]string{"id": "e"}}} {
 		if _, err := purser.Post(context.Background(), c.path, c.body); err != nil {
 			fmt.Println(err)
 		} else {
@@ -89,7 +89,8 @@ func repeatsOnlyWhatIsSafe(t *testing.T, folder, name string, args ...string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		asked[r.Method+" "+r.URL.Path]++
-		first := asked[r.Method+" "+r.URL.Path] == 1
+		times := asked[r.Method+" "+r.URL.Path]
+		first := times == 1
 		mu.Unlock()
 		switch path := r.URL.Path; {
 		case path == "/moved":
@@ -100,6 +101,12 @@ func repeatsOnlyWhatIsSafe(t *testing.T, folder, name string, args ...string) {
 			http.Error(w, "", http.StatusInternalServerError)
 		case path == "/limited" && first:
 			http.Error(w, "", http.StatusTooManyRequests)
+		case path == "/cut" && times < 3: // halfway through an answer, and through a refusal
+			w.Header().Set("Content-Length", "40")
+			w.WriteHeader([]int{http.StatusCreated, http.StatusConflict}[times-1])
+			fmt.Fprint(w, `{"error": `)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
 		default:
 			fmt.Fprint(w, "{}")
 		}
@@ -116,11 +123,12 @@ unexpected_response: status 404: is URL Purser's address?
 no response from URL: read whether it was done before you send it again
 ok
 ok
+ok
 `)
 	if string(printed) != want {
 		t.Errorf("it prints\n%s\nexpected\n%s", printed, want)
 	}
-	if got := fmt.Sprint(asked); got != "map[POST /keyed:2 POST /limited:2 POST /lost:1 POST /moved:1 POST /page:1]" {
+	if got := fmt.Sprint(asked); got != "map[POST /cut:3 POST /keyed:2 POST /limited:2 POST /lost:1 POST /moved:1 POST /page:1]" {
 		t.Errorf("the server was asked %s", got)
 	}
 }

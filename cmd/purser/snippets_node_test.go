@@ -12,7 +12,7 @@ import (
 const typescriptClientCalls = `
 import * as purser from "./purser.mts";
 
-for (const [path, body] of [["/moved", { id: "e" }], ["/page", { id: "e" }], ["/lost", { key: "k" }], ["/keyed", { id: "e" }], ["/limited", { key: "k" }]] as [string, object][]) {
+for (const [path, body] of [["/moved", { id: "e" }], ["/page", { id: "e" }], ["/lost", { key: "k" }], ["/keyed", { id: "e" }], ["/limited", { key: "k" }], ["/cut", { id: "e" }]] as [string, object][]) {
   try {
     await purser.post(path, body);
     console.log("ok");

@@ -1,5 +1,5 @@
 """A client for Purser. Needs Python 3.9 or later and nothing else."""
-import json, os, time, urllib.error, urllib.request
+import http.client, json, os, time, urllib.error, urllib.request
 
 URL = os.environ.get("PURSER_URL", "http://127.0.0.1:8080")
 KEY = os.environ["PURSER_KEY"]
@@ -45,15 +45,16 @@ def call(method, path, body=None):
         request = urllib.request.Request(URL + path, data, headers, method=method)
         status, wait = 0, 0
         try:
-            with opener.open(request, timeout=40) as response:
-                return json.load(response)
-        except urllib.error.HTTPError as refusal:
-            status = refusal.code
-            if status != 429 and status < 500:
-                raise PurserError(status, read(refusal)) from None
-            wait = float(refusal.headers.get("Retry-After") or 0)
-        except OSError:
-            pass
+            try:
+                with opener.open(request, timeout=40) as response:
+                    return json.load(response)
+            except urllib.error.HTTPError as refusal:
+                status = refusal.code
+                if status != 429 and status < 500:
+                    raise PurserError(status, read(refusal)) from None
+                wait = float(refusal.headers.get("Retry-After") or 0)
+        except (OSError, http.client.HTTPException):
+            pass  # no response, or only a part of it
         if status != 429 and not repeatable:
             raise TimeoutError(f"no response from {URL}: read whether it was done before you send it again")
         time.sleep(wait or 0.2 * 2**attempt)

@@ -1,5 +1,5 @@
 # Save as track.py, then: python3 track.py
-import json, os, secrets, sys, time, urllib.error, urllib.request, uuid
+import http.client, json, os, secrets, sys, time, urllib.error, urllib.request, uuid
 
 API = "{{.Address}}/v1"
 
@@ -27,7 +27,7 @@ def track(use):
             status, answer = post("/events", use)
             if status != 429 and status < 500:
                 return answer
-        except OSError:
+        except (OSError, http.client.HTTPException):
             pass  # no answer: whether it was charged is unknown, so ask again
         time.sleep(0.2 * 2**attempt)
     raise RuntimeError(f"no answer for {use['id']}: keep the id and try again later")
