@@ -225,8 +225,8 @@ var meanings = map[Code]Meaning{
 		"Send the same request again in a few seconds with the same idempotency key. It runs only once.",
 	},
 	BodyTooLarge: {
-		"The body is larger than 16 KiB.",
-		"Send less data. Each request carries one event.",
+		"The body is larger than the operation accepts: 1 MiB for a batch of events or a catalog, 64 KiB for a group of events, 16 KiB for everything else.",
+		"Send less data: split a batch into smaller ones.",
 	},
 	UnsupportedMedia: {
 		"The Content-Type is not application/json, or the body is compressed.",
