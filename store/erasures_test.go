@@ -186,12 +186,15 @@ func TestRefusedErasuresChangeNothing(t *testing.T) {
 	b.deposit(t, depositOf("ann", "tokens", 100, freshID()))
 	named := erasureOf("ann")
 	named.Reason = "ann asked"
+	other := erasureOf("ann")
+	other.WalletID = ids.New()
 	for name, c := range map[string]struct {
 		erasure store.Erasure
 		code    fault.Code
 		says    string
 	}{
 		"of an unknown identity":        {erasureOf("unknown"), fault.WalletNotFound, ""},
+		"of another wallet":             {other, fault.WalletNotFound, ""},
 		"with a paid subscription":      {erasureOf("paying"), fault.WalletInUse, "paid subscription"},
 		"with an open checkout":         {erasureOf("buying"), fault.WalletInUse, "still open"},
 		"with an open top-up":           {erasureOf("topping"), fault.WalletInUse, "still open"},
@@ -201,7 +204,7 @@ func TestRefusedErasuresChangeNothing(t *testing.T) {
 			if _, _, err := b.Erase(t.Context(), c.erasure); !fault.Is(err, c.code) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %s and %q", err, c.code, c.says)
 			}
-			if c.code != fault.WalletNotFound {
+			if c.erasure.Identity != "unknown" {
 				_, err := b.Wallet(t.Context(), c.erasure.Identity)
 				noError(t, err)
 			}

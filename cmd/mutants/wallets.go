@@ -68,6 +68,11 @@ var walletMutants = []mutant{
 		pkg:     "./store", tests: "TestErasedIdentityIsNowhere",
 	},
 	{
+		name:    "an erasure takes the wallet that has the identity by now",
+		changes: []change{once("store/internal/identities/erasures.go", " || !requested.WalletID.IsZero() && requested.WalletID != locked[0].ID {", " {")},
+		pkg:     "./store", tests: "TestRefusedErasuresChangeNothing",
+	},
+	{
 		name: "a rename leaves the caches of other nodes as they are",
 		changes: []change{
 			once("store/internal/identities/renames.go", "version = version + $4", "version = version + $4 * 0"),

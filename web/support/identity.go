@@ -77,7 +77,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	}
 	if f.OK() {
 		_, _, err := req.Tenant().Erase(req.Context, store.Erasure{
-			ID: ids.New(), Identity: w.Identity, Reason: reason, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, Reason: reason, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
 		})
 		if err := f.Check("", err); err != nil {
 			return site.Response{}, err

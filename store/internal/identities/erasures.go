@@ -23,7 +23,7 @@ const MaxErasureReason = 200
 type Erasure struct {
 	ID             ids.ID
 	Identity       string // not stored
-	WalletID       ids.ID // set by Erase
+	WalletID       ids.ID // that must be the one of Identity; zero for any. Set by Erase
 	Reason         string
 	IdempotencyKey string
 	By             ids.ID // a user; zero for an API key
@@ -105,7 +105,7 @@ func (tx transaction) erase(ctx context.Context, requested Erasure) (e Erasure, 
 		}
 		return repeatedErasure(earlier[0], requested, len(locked) > 0)
 	}
-	if len(locked) == 0 {
+	if len(locked) == 0 || !requested.WalletID.IsZero() && requested.WalletID != locked[0].ID {
 		return e, false, fault.New(fault.WalletNotFound)
 	}
 	w := &locked[0]
