@@ -1,6 +1,10 @@
 package api
 
 import (
+	"cmp"
+	"context"
+	"time"
+
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
@@ -53,28 +57,34 @@ func (s *Server) createTopupCheckout(c *call) (reply, error) {
 	})
 }
 
+// recordTimeout bounds a write to the audit log after a slow payment provider.
+const recordTimeout = 3 * time.Second
+
 // recorded writes an action to the audit log before it is run, by the id of the wallet: an
 // erasure could not remove the identity. A wallet that the action makes has no id before,
 // so it is recorded after it.
 func (s *Server) recorded(c *call, action, identity string, fields audit.Fields, run func() (reply, error)) (reply, error) {
 	app := s.audited(c)
-	record := func() (found bool, err error) {
-		wallet, err := app.Wallet(c.ctx, identity)
+	record := func(ctx context.Context) (found bool, err error) {
+		wallet, err := app.Wallet(ctx, identity)
 		if fault.Is(err, fault.WalletNotFound) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		return true, app.RecordAction(c.ctx, action, wallet.ID.Format(ids.Wallet), fields)
+		return true, app.RecordAction(ctx, action, wallet.ID.Format(ids.Wallet), fields)
 	}
-	found, err := record()
+	found, err := record(c.ctx)
 	if err != nil {
 		return reply{}, err
 	}
 	answer, err := run()
-	if err == nil && !found {
-		_, err = record()
+	if !found { // also after an error: the provider may carry it out later
+		ctx, done := context.WithTimeout(context.WithoutCancel(c.ctx), recordTimeout)
+		defer done()
+		_, failed := record(ctx)
+		err = cmp.Or(err, failed)
 	}
 	return answer, err
 }

@@ -36,7 +36,7 @@ func (a tenant) settle(tb testing.TB, wallet ids.ID) {
 // reseal seals the entries of a wallet with its current identity, however many they are.
 func reseal(tb testing.TB, a verify.App, wallet ids.ID, last bool) {
 	tb.Helper()
-	if done, err := a.Reseal(tb.Context(), wallet, last, math.MaxInt64); err != nil || !done {
+	if done, err := a.Reseal(tb.Context(), wallet, verify.ResealInput{Last: last, Most: math.MaxInt64}); err != nil || !done {
 		tb.Fatalf("sealed is %t: %v", done, err)
 	}
 }
@@ -296,7 +296,7 @@ func TestSealsOfRenamedWallets(t *testing.T) {
 		exec(t, conn, c.back)
 	}
 	exec(t, conn, `UPDATE usage_events SET entity_id = 'x'`)
-	if _, err := s.Verification().Reseal(t.Context(), w.ID, true, math.MaxInt64); err == nil {
+	if _, err := s.Verification().Reseal(t.Context(), w.ID, verify.ResealInput{Last: true, Most: math.MaxInt64}); err == nil {
 		t.Error("changed entries were sealed again")
 	}
 	exec(t, conn, `UPDATE usage_events SET entity_id = NULL`)
@@ -327,8 +327,12 @@ func TestALargeWalletIsSealedAgainInParts(t *testing.T) {
 	w, err := s.Wallet(t.Context(), "ann")
 	noError(t, err)
 	s.sealAll(t) // nine entries
+	reseal := func(restart bool) (done bool, err error) {
+		return s.Verification().Reseal(t.Context(), w.ID, verify.ResealInput{Last: true, Restart: restart, Most: 4})
+	}
 	fourMore := func() (done bool) {
-		done, err := s.Verification().Reseal(t.Context(), w.ID, true, 4)
+		t.Helper()
+		done, err := reseal(false)
 		noError(t, err)
 		return done
 	}
@@ -341,6 +345,27 @@ func TestALargeWalletIsSealedAgainInParts(t *testing.T) {
 	noError(t, err)
 	if parts := []bool{fourMore(), fourMore(), fourMore()}; !slices.Equal(parts, []bool{false, false, true}) {
 		t.Errorf("nine entries are sealed after three parts: %v", parts)
+	}
+	soundBooks(t, url, s.tenant)
+
+	conn := connect(t, url)
+	_, _, err = s.Rename(t.Context(), renameOf("eva", "ann"))
+	noError(t, err)
+	exec(t, conn, `UPDATE usage_events SET entity_id = 'x' WHERE app_id = $1`, s.application.ID)
+	if fourMore() || fourMore() {
+		t.Error("nine entries are sealed after two parts")
+	}
+	for range 2 {
+		if _, err := reseal(false); err == nil {
+			t.Error("changed entries were sealed again")
+		}
+	}
+	exec(t, conn, `UPDATE usage_events SET entity_id = NULL WHERE app_id = $1`, s.application.ID)
+	if done, err := reseal(true); done || err != nil {
+		t.Errorf("the first part of repaired entries: %v, %v", done, err)
+	}
+	if parts := []bool{fourMore(), fourMore()}; !slices.Equal(parts, []bool{false, true}) {
+		t.Errorf("repaired entries are sealed after three parts: %v", parts)
 	}
 	soundBooks(t, url, s.tenant)
 }
@@ -401,7 +426,7 @@ func init() {
 			return nil, err
 
 		}
-		_, err = a.Reseal(ctx, w.ID, true, math.MaxInt64)
+		_, err = a.Reseal(ctx, w.ID, verify.ResealInput{Last: true, Most: math.MaxInt64})
 		return nil, err
 	}})
 }

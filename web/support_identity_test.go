@@ -102,6 +102,9 @@ func TestSpaceAroundAnIdentity(t *testing.T) {
 		}
 		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=ann+"), http.StatusOK, "Needs 3 tokens, has 1 token.")
 		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=+ann"), http.StatusOK, "Allowed")
+		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&exact=1&identity=+ann"), http.StatusOK, "has 0")
+		d.deposit(t, "ann\n", 2)
+		says(t, admin.get(t, d.appPath("check")+"?feature=messages&quantity=2&identity=ann%0A"), http.StatusOK, "Needs 3 tokens, has 2 tokens.")
 	})
 	t.Run("lists of a customer are their own", func(t *testing.T) {
 		for identity, want := range map[string]string{"ann+": "1 token", "+ann": "10 tokens", "ann": "10 tokens"} {
@@ -123,6 +126,12 @@ func TestSpaceAroundAnIdentity(t *testing.T) {
 			t.Error("another wallet was renamed")
 		}
 		says(t, admin.post(t, page+"/rename", url.Values{"from": {"ann "}, "to": {"bob"}, "key": {"y"}}), http.StatusUnprocessableEntity, "idempotency")
+	})
+	t.Run("a browser sends other line breaks", func(t *testing.T) {
+		lines := d.walletPath(t, "ann\n")
+		if sent := admin.post(t, lines+"/rename", url.Values{"from": {"ann\r\n"}, "to": {"joe"}, "key": {"z"}}); sent.status != http.StatusSeeOther || d.walletPath(t, "joe") != lines {
+			t.Errorf("status %d", sent.status)
+		}
 	})
 	t.Run("an erasure is confirmed by what a person can type", func(t *testing.T) {
 		d.deposit(t, " the\tcustomer ", 1)

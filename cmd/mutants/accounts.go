@@ -174,7 +174,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "what makes a customer's wallet is not audited",
-		changes: []change{once("api/checkouts.go", "\tif err == nil && !found {\n", "\tif err == nil && !found && identity == \"\" {\n")},
+		changes: []change{once("api/checkouts.go", "\tif !found { ", "\tif !found && identity == \"\" { ")},
 		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
 	},
 	{

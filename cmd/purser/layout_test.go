@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 
 	// The conversation with the provider: the client below, the store beside.
 	"payments/stripe":  {"billing", "metering"},
-	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "store/payments", "store/queue", "tenancy/turns", "tenancy/vault"),
+	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "store/payments", "store/queue", "store/verify", "tenancy/turns", "tenancy/vault"),
 
 	// What runs later, for every package that has jobs.
 	"jobs": {"ids", "store", "store/queue", "tenancy"},

@@ -52,8 +52,10 @@ func (d *Dispatcher) each(ctx context.Context, work func(context.Context, tenanc
 }
 
 // prepareAll numbers what nodes that died have left, and finds due deliveries without a
-// job.
-func (d *Dispatcher) prepareAll(ctx context.Context) error { return d.each(ctx, d.prepare) }
+// job. Jobs that fail run again, too: what their endpoints lacked may be there by now.
+func (d *Dispatcher) prepareAll(ctx context.Context) error {
+	return d.each(ctx, func(ctx context.Context, scope tenancy.Scope) error { return d.enqueueDue(ctx, scope, true) })
+}
 
 // announceKeys announces the API keys that expire soon.
 func (d *Dispatcher) announceKeys(ctx context.Context) error {
@@ -63,11 +65,16 @@ func (d *Dispatcher) announceKeys(ctx context.Context) error {
 	})
 }
 
-// prepare numbers the notifications that an application has committed, and enqueues a
-// job for each endpoint that has something to send. The deliveries are the durable part:
-// a job that is lost is enqueued again. One that fails, as for a secret that can't be
-// read, is retried by the queue, with growing pauses.
+// prepare enqueues what is due before each pass of the lane. A job that fails, as for a
+// secret that can't be read, waits for the queue or for prepareAll.
 func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
+	return d.enqueueDue(ctx, scope, false)
+}
+
+// enqueueDue numbers the notifications that an application has committed, and enqueues a
+// job for each endpoint that has something to send. The deliveries are the durable part:
+// a job that is lost is enqueued again.
+func (d *Dispatcher) enqueueDue(ctx context.Context, scope tenancy.Scope, alsoFailing bool) error {
 	app := d.options.Store.Notifications(scope)
 	now, err := d.clock(ctx, scope)
 	if err != nil {
@@ -95,7 +102,7 @@ func (d *Dispatcher) prepare(ctx context.Context, scope tenancy.Scope) error {
 	}
 	var list []queue.Job
 	for _, id := range due {
-		if object := id.Format(ids.WebhookEndpoint); !slices.Contains(failing, object) {
+		if object := id.Format(ids.WebhookEndpoint); alsoFailing || !slices.Contains(failing, object) {
 			list = append(list, queue.Job{Kind: queue.JobDelivery, Object: object, DueAt: now})
 		}
 	}

@@ -9,11 +9,17 @@ import (
 	"purser/jobs"
 	"purser/metering"
 	"purser/store/queue"
+	"purser/store/verify"
 )
 
-// resealEntries is how many entries a run of the job seals: less than its timeout
-// allows. The next run goes on there.
-const resealEntries = 200_000
+const (
+	// resealEntries is how many entries a run of the job seals: less than its timeout
+	// allows. The next run goes on there.
+	resealEntries = 200_000
+	// rereadTries is after how many failures the job reads all entries again, which may
+	// have been repaired: about half a day.
+	rereadTries = 20
+)
 
 // settleIdentity finishes what follows a wallet's new identity: the log of its requests
 // and denials, and its seal.
@@ -25,7 +31,9 @@ func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64,
 	if next, err = c.options.Store.App(job.Scope).SettleIdentity(ctx, ids.ID(id), c.nowAt(job.ClockOffset)); err != nil {
 		return 0, err
 	}
-	done, err := c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), next == 0, resealEntries)
+	done, err := c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), verify.ResealInput{
+		Last: next == 0, Restart: job.Tries%rereadTries == rereadTries-1, Most: resealEntries,
+	})
 	if err == nil && !done {
 		next = c.nowAt(job.ClockOffset)
 	}

@@ -68,46 +68,56 @@ func readPendingSeal(row pgx.CollectableRow) (p pendingSeal, err error) {
 	copy(p.seal[:], seal)
 	// After the identity has changed again, the progress is of another one.
 	if p.chain = readProgress(progress); !bytes.HasPrefix(progress, after) || p.chain.seq > p.seq {
-		p.chain = resealing{old: p.before, renewed: p.after}
+		p.restart()
 	}
 	return p, err
 }
 
+func (p *pendingSeal) restart() { p.chain = resealing{old: p.before, renewed: p.after} }
+
 // errNotPending means that the seal of a wallet is of its current identity.
 var errNotPending = errors.New("verify: no seal is pending")
 
+// ResealInput is how Reseal works.
+type ResealInput struct {
+	Last    bool  // no pass that began before the change of identity can still write a seal
+	Restart bool  // begins with the first entry, as always when Most is enough for all of them
+	Most    int64 // entries to read
+}
+
 // Reseal seals the entries of a wallet with its current identity, and reports whether
-// it is done: it reads at most this many entries and goes on there the next time. It
-// fails when they differ from the stored seal, which stays then. A wallet without a seal
-// needs none; last says that no pass that began before the change can still write one.
-func (a App) Reseal(ctx context.Context, wallet ids.ID, last bool, most int64) (done bool, err error) {
-	for {
+// it is done: otherwise it goes on there the next time. It fails when they differ from the
+// stored seal, which stays then; of a large wallet only Restart reads them again. A wallet
+// without a seal needs none.
+func (a App) Reseal(ctx context.Context, wallet ids.ID, in ResealInput) (done bool, err error) {
+	for ; ; in.Restart = false {
 		pending, err := pg.FindOne(ctx, a.app, selectPendingSeal, readPendingSeal, errNotPending, wallet)
 		switch {
 		case errors.Is(err, errNotPending):
 			return true, nil
 		case err != nil:
 			return false, err
-		case pending.seq == 0 && !last:
+		case pending.seq == 0 && !in.Last:
 			return true, nil
+		case in.Restart || pending.seq <= in.Most:
+			pending.restart()
 		}
 		chain := &pending.chain
 		for chain.seq < pending.seq {
-			if most == 0 {
+			if in.Most == 0 {
 				return false, nil
 			}
-			size := min(most, pending.seq-chain.seq, verifyBatch)
+			size := min(in.Most, pending.seq-chain.seq, verifyBatch)
 			if err := a.extend(ctx, wallet, chain, chain.seq+size); err != nil {
 				return false, err
 			}
 			if err := a.keepProgress(ctx, wallet, pending, chain.progress(pending.after)); err != nil {
 				return false, err
 			}
-			most -= size
+			in.Most -= size
 		}
 		if pending.seq > 0 && chain.old != pending.seal {
-			differs := fmt.Errorf("verify: the entries of %s differ from their seal, which was kept", wallet.Format(ids.Wallet))
-			return false, errors.Join(differs, a.keepProgress(ctx, wallet, pending, nil)) // the next run reads all of them again
+			return false, fmt.Errorf("verify: the entries of %s differ from their seal, which was kept", wallet.Format(ids.Wallet))
 		}
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error { return tx.replaceSeal(ctx, wallet, pending) })
 		if !errors.Is(err, errSealMoved) {

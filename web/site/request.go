@@ -11,6 +11,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/store"
 	"purser/store/notifications"
 	"purser/store/payments"
@@ -137,18 +138,22 @@ func (req *Request) ID(name, prefix string) (ids.ID, error) {
 	return id, nil
 }
 
-// Query is one trimmed query parameter. An identity keeps the space around it if a wallet
-// has that identity.
+// Query is one trimmed query parameter. An identity stays as it is if a wallet has it, or
+// if the link says so.
 func (req *Request) Query(name string) string {
-	whole := Shorten(req.echo.QueryParam(name), maxQueryValue)
-	trimmed := strings.TrimSpace(whole)
-	if name == "identity" && whole != trimmed && trimmed != "" {
-		if _, err := req.Tenant().Wallet(req.Context, whole); err == nil {
-			return whole
-		}
+	whole := req.echo.QueryParam(name)
+	trimmed := strings.TrimSpace(Shorten(whole, maxQueryValue))
+	if _, err := metering.ParseIdentity(whole); name != "identity" || whole == trimmed || err != nil {
+		return trimmed
+	}
+	if _, err := req.Tenant().Wallet(req.Context, whole); err == nil || req.echo.QueryParam(Exact) != "" {
+		return whole
 	}
 	return trimmed
 }
+
+// Exact is the query parameter of links whose identity may have no wallet.
+const Exact = "exact"
 
 // maxQueryValue is more than any filter needs.
 const maxQueryValue = 4096

@@ -176,7 +176,7 @@ func (s *Pages) denial(req *site.Request) (site.Response, error) {
 func checkAgain(req *site.Request, d reports.Denial) string {
 	e := &d.Decision.Event
 	list := site.Listing{Path: req.AppPath("check"), Filter: map[string][]string{
-		"identity": {d.Identity}, "feature": {d.FeatureKey}, "quantity": {strconv.FormatInt(e.Quantity, 10)},
+		"identity": {d.Identity}, site.Exact: {"1"}, "feature": {d.FeatureKey}, "quantity": {strconv.FormatInt(e.Quantity, 10)},
 	}}
 	if e.EntityID != "" {
 		list.Filter.Set("entity", e.EntityID)

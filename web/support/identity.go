@@ -34,9 +34,13 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	if err != nil {
 		f.Fail("to", enterIdentity)
 	}
+	from := f.Raw("from")
+	if lineBreaks.Replace(from) == lineBreaks.Replace(w.Identity) {
+		from = w.Identity
+	}
 	if f.OK() {
 		_, _, err := req.Tenant().Rename(req.Context, store.Rename{
-			ID: ids.New(), From: f.Raw("from"), To: to, WalletID: w.ID, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+			ID: ids.New(), From: from, To: to, WalletID: w.ID, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
 		})
 		if fault.Is(err, fault.WalletNotFound) {
 			f.Fail("to", "The wallet was renamed meanwhile. Open the page again.")
@@ -91,6 +95,9 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	req.NotifyCashier()
 	return req.Done(req.WalletPath(w.ID), "Customer erased.")
 }
+
+// lineBreaks makes all of them the same: a browser sends others than it got.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // typed is a text as a person sees and types it: space around it and line breaks do not
 // show.

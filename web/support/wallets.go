@@ -20,6 +20,9 @@ import (
 // planFilter is the prefix of the filter by plan.
 const planFilter = "plan:"
 
+// maxSearches bounds how often a page searches on for wallets of its filter.
+const maxSearches = 20
+
 func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 	p, err := req.Before(ids.Wallet)
 	if err != nil {
@@ -40,9 +43,16 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 	sortWallets(list, &q, &view)
 	var found []reports.WalletFound
 	if view.Query != "" {
-		var next *reports.WalletSearch
-		found, next, err = req.Reports().SearchWallets(req.Context, walletSearch(req, view.Query, p))
-		found = slices.DeleteFunc(found, func(w reports.WalletFound) bool { return !isListed(w, q) })
+		search := walletSearch(req, view.Query, p)
+		next := &search
+		for range maxSearches {
+			var page []reports.WalletFound
+			page, next, err = req.Reports().SearchWallets(req.Context, *next)
+			found = append(found, slices.DeleteFunc(page, func(w reports.WalletFound) bool { return !isListed(w, q) })...)
+			if next == nil || len(found) > 0 || q.Filter == reports.AllWallets {
+				break
+			}
+		}
 		view.Pages, view.Unfinished = searchPages(req, list, next), next != nil && len(found) < p.Limit
 	} else {
 		var more bool
