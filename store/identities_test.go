@@ -352,7 +352,7 @@ func TestALargeWalletIsSealedAgainInParts(t *testing.T) {
 	_, _, err = s.Rename(t.Context(), renameOf("eva", "ann"))
 	noError(t, err)
 	exec(t, conn, `UPDATE usage_events SET entity_id = 'x' WHERE app_id = $1`, s.application.ID)
-	if fourMore() || fourMore() {
+	if parts := []bool{fourMore(), fourMore()}; parts[0] || parts[1] {
 		t.Error("nine entries are sealed after two parts")
 	}
 	for range 2 {

@@ -169,7 +169,7 @@ var accountMutants = []mutant{
 	},
 	{
 		name:    "what an API key asks the payment provider for is not audited",
-		changes: []change{once("api/checkouts.go", "\tfound, err := record()\n", "\tfound, err := true, error(nil)\n")},
+		changes: []change{once("api/checkouts.go", "\tfound, err := record(c.ctx)\n", "\tfound, err := true, error(nil)\n")},
 		pkg:     "./api", tests: "TestChangesOfAPIKeysAreAudited",
 	},
 	{
