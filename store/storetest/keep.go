@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Keep remembers every row of an application and gives a function that puts the
@@ -31,10 +33,19 @@ func Keep(tb testing.TB, url, app string) (restore func()) {
 		tb.Helper()
 		ctx, cancel := context.WithTimeout(tb.Context(), limit)
 		defer cancel()
-		if err := writeApplication(ctx, conn, app, kept); err != nil {
+		err := writeApplication(ctx, conn, app, kept)
+		for isDeadlock(err) { // with the last statement of a node that died
+			err = writeApplication(ctx, conn, app, kept)
+		}
+		if err != nil {
 			tb.Fatal(err)
 		}
 	}
+}
+
+func isDeadlock(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "40P01"
 }
 
 // readApplication gives the application's rows of each table, as JSON.
