@@ -189,8 +189,11 @@ func TestWalletPages(t *testing.T) {
 		says(t, support.get(t, d.appPath("wallets")+"?show=debt"), http.StatusOK, "No matching wallets")
 		says(t, support.get(t, d.appPath("wallets")+"?show=hold"), http.StatusOK, "No matching wallets")
 		d.deposit(t, "subscriber-2", 1)
+		for n := range site.PageSize + 1 { // more than a search reads at once
+			d.deposit(t, fmt.Sprint("sub", n), 1)
+		}
 		storetest.PutSubscription(t, d.url, d.app.Scope(), "subscriber-2", metering.Subscription{ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(d.site.Now())})
-		for query, want := range map[string]string{"?q=subscriber": "subscriber subscriber-2", "?q=subscriber&show=hold": "subscriber-2", "?q=stranger&show=hold": "", "?q=subscriber&show=debt": ""} {
+		for query, want := range map[string]string{"?q=subscriber": "subscriber subscriber-2", "?q=subscriber&show=hold": "subscriber-2", "?q=sub&show=hold": "subscriber-2", "?q=stranger&show=hold": "", "?q=subscriber&show=debt": ""} {
 			page := support.get(t, d.appPath("wallets")+query)
 			var found []string
 			for _, identity := range []string{"subscriber", "subscriber-2"} {

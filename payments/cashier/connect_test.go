@@ -12,10 +12,8 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/payments/cashier"
-	"purser/store"
 	"purser/store/payments"
 	"purser/store/people"
-	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -135,13 +133,7 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 
 func TestRunDoesWhatIsDue(t *testing.T) {
 	t.Parallel()
-	// A node runs the jobs of all applications, so the test has a database of its own.
-	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	r := startOn(t, db)
+	r, _ := startAlone(t) // a node runs the jobs of all applications
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.cashier.Run(ctx) }()

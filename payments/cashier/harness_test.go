@@ -85,6 +85,18 @@ var (
 	sharedError error
 )
 
+// startAlone starts an application in a database of its own.
+func startAlone(t *testing.T) (r *harness, url string) {
+	t.Helper()
+	url = storetest.FreshURL(t)
+	db, err := store.Open(t.Context(), url, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return startOn(t, db), url
+}
+
 func startOn(t *testing.T, db *store.Store) *harness {
 	t.Helper()
 	r := &harness{T: t, store: db, keys: map[string]int{}}

@@ -4,19 +4,12 @@ import (
 	"testing"
 
 	"purser/ids"
-	"purser/store"
 	"purser/store/storetest"
 )
 
 func TestApplicationsWithoutAPaymentAccountArePruned(t *testing.T) {
 	t.Parallel()
-	url := storetest.FreshURL(t)
-	db, err := store.Open(t.Context(), url, store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(db.Close)
-	r := startOn(t, db)
+	r, url := startAlone(t)
 	expired := ids.New().String()
 	storetest.Exec(t, url, `INSERT INTO leases (app_id, org_id, name, holder, held_until, fence) VALUES ($1, $2, $3::text, $3::uuid, 1, 1)`,
 		r.scope.AppID.String(), r.scope.OrgID.String(), expired)

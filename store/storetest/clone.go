@@ -46,13 +46,3 @@ func Clone(tb testing.TB, url, app string) (copyTo func(ctx context.Context, app
 		return writeApplication(ctx, conn, to, rows)
 	}
 }
-
-// LapseAll is Lapse for tests that have no testing.TB at hand.
-func LapseAll(ctx context.Context, url, app string) error {
-	return onSession(ctx, url, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, `
-			WITH lapsed AS (UPDATE leases SET held_until = 0 WHERE app_id = $1)
-			UPDATE work_queue SET leased_until = 0 WHERE app_id = $1`, app)
-		return err
-	})
-}

@@ -2,12 +2,10 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Keep remembers every row of an application and gives a function that puts the
@@ -33,19 +31,10 @@ func Keep(tb testing.TB, url, app string) (restore func()) {
 		tb.Helper()
 		ctx, cancel := context.WithTimeout(tb.Context(), limit)
 		defer cancel()
-		err := writeApplication(ctx, conn, app, kept)
-		for isDeadlock(err) { // with the last statement of a node that died
-			err = writeApplication(ctx, conn, app, kept)
-		}
-		if err != nil {
+		if err := writeApplication(ctx, conn, app, kept); err != nil {
 			tb.Fatal(err)
 		}
 	}
-}
-
-func isDeadlock(err error) bool {
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refused.Code == "40P01"
 }
 
 // readApplication gives the application's rows of each table, as JSON.
