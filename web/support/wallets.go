@@ -49,7 +49,7 @@ func (s *Pages) wallets(req *site.Request) (site.Response, error) {
 			var page []reports.WalletFound
 			page, next, err = req.Reports().SearchWallets(req.Context, *next)
 			found = append(found, slices.DeleteFunc(page, func(w reports.WalletFound) bool { return !isListed(w, q) })...)
-			if next == nil || len(found) > 0 || q.Filter == reports.AllWallets {
+			if err != nil || next == nil || len(found) > 0 || q.Filter == reports.AllWallets {
 				break
 			}
 		}
