@@ -23,6 +23,8 @@ const (
 	MaxBulkPerApp   = 16_384
 	SingleLanes     = maxSingleLanes
 	MinOptimistic   = minOptimistic
+	MaxKeyedRows    = maxKeyedRows
+	BulkLanes       = bulkLanes
 	RequestTimeout  = requestTimeout
 )
 
@@ -172,3 +174,25 @@ func (u *Engine) BulkTurnTaken() bool {
 
 // OnAnotherServer is a connection to another server than before.
 func (u *Engine) OnAnotherServer() { u.server.Add(1) }
+
+// SetMaxRows bounds the rows of each lane's cache, before any request is sent.
+func (u *Engine) SetMaxRows(rows int) {
+	for _, l := range slices.Concat(u.singles, u.bulks) {
+		l.cache.maxRows = rows
+	}
+}
+
+// CachedRows is how many rows the caches count, how many they have, and the most keyed rows
+// that one wallet has.
+func (u *Engine) CachedRows() (counted, rows, most int) {
+	for _, l := range slices.Concat(u.singles, u.bulks) {
+		l.cache.mu.Lock()
+		counted += l.cache.rows
+		for _, w := range l.cache.wallets.Values() {
+			rows += 1 + w.keyedRows()
+			most = max(most, w.keyedRows())
+		}
+		l.cache.mu.Unlock()
+	}
+	return counted, rows, most
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 
 	"purser/fault"
 	"purser/ids"
@@ -74,21 +73,11 @@ func groupByApp(requests []*request) []*appBatch {
 // appTime converts the real time to the application's clock.
 func (b *appBatch) appTime(now int64) int64 { return now + b.clockOffset }
 
-// identities lists the identities of the requests, sorted and without duplicates.
-func (b *appBatch) identities() []string {
-	list := make([]string, len(b.requests))
-	for i, u := range b.requests {
-		list[i] = u.Identity
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // uniqueValues yields each distinct value of a field once.
-func (b *appBatch) uniqueValues(field func(*request) string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		seen := make(map[string]bool, len(b.requests))
-		for _, u := range b.requests {
+func uniqueValues[T comparable](requests []*request, field func(*request) T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		seen := make(map[T]bool, len(requests))
+		for _, u := range requests {
 			if value := field(u); !seen[value] {
 				seen[value] = true
 				if !yield(value) {
@@ -202,9 +191,5 @@ func (b *appBatch) markCommitted() {
 
 // fail resolves a request with an error, before a decision.
 func (u *request) fail(err error) { u.resolved, u.err = true, err }
-
-func storedPermissions(names string) tenancy.Permissions {
-	return tenancy.StoredPermissions(strings.Fields(names))
-}
 
 var errOverloaded = fault.New(fault.Overloaded)

@@ -191,9 +191,7 @@ func (l *batcher) runBatch(batch []*request) {
 // answerOthers wakes the callers of requests that are resolved before the rest of their
 // batch is. A prefetch, which decides nothing, may have failed requests of the rest.
 func answerOthers(batch, rest []*request) {
-	for _, p := range rest {
-		p.reset()
-	}
+	resetAll(rest)
 	for _, p := range batch {
 		if p.resolved && !p.deferred && p.group == nil {
 			p.answered = true

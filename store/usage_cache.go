@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	// maxCachedWallets bounds the cache: about a kilobyte per wallet.
+	// maxCachedWallets bounds the cache: about a kilobyte per wallet, without its keyed rows.
 	maxCachedWallets = 100_000
+	// rowsPerWallet is how many rows a cached wallet may have on average: itself and its keyed
+	// rows, of up to half a kilobyte. Beyond it the oldest wallets are evicted.
+	rowsPerWallet = 5
 	// maxCachedApps is the number of cached catalogs.
 	maxCachedApps = 1_000
 	// maxKeyedRows is the limit of keyed rows per wallet. A wallet beyond it is
@@ -42,6 +45,8 @@ type walletState struct {
 
 	// marks are the alerts that were announced; nil when they were not read.
 	marks metering.AlertMarks
+
+	counted int // how much of usageCache.rows is its own; zero unless it is cached
 
 	// Changes by the running batch.
 	touched     bool
@@ -90,8 +95,8 @@ func (w *walletState) canDecide(use metering.Usage) bool {
 		(needed.Billed.Period.IsZero() || w.hasBilled(needed.Billed))
 }
 
-func (w *walletState) overLimit() bool {
-	return len(w.state.Used)+len(w.state.Billed)+len(w.unbilled) > maxKeyedRows
+func (w *walletState) keyedRows() int {
+	return len(w.state.Used) + len(w.state.Billed) + len(w.unbilled)
 }
 
 // cachedApp is the catalog, keys and clock of an application at an epoch.
@@ -118,6 +123,8 @@ type usageCache struct {
 
 	apps    *simplelru.LRU[ids.ID, *cachedApp]
 	wallets *simplelru.LRU[walletKey, *walletState]
+	rows    int // the cached wallets and their keyed rows
+	maxRows int
 
 	// Expiry times: wallets that another node changes too, and applications that send
 	// duplicate event ids.
@@ -129,18 +136,20 @@ type usageCache struct {
 }
 
 func newUsageCache(wallets int) *usageCache {
-	return &usageCache{
-		apps:           newLRU[ids.ID, *cachedApp](maxCachedApps),
-		wallets:        newLRU[walletKey, *walletState](wallets),
-		contended:      newLRU[walletKey, time.Time](wallets),
-		duplicateHeavy: newLRU[ids.ID, time.Time](maxCachedApps),
+	m := &usageCache{
+		apps:           newLRU[ids.ID, *cachedApp](maxCachedApps, nil),
+		maxRows:        rowsPerWallet * wallets,
+		contended:      newLRU[walletKey, time.Time](wallets, nil),
+		duplicateHeavy: newLRU[ids.ID, time.Time](maxCachedApps, nil),
 		conflicting:    make(map[walletKey]int64),
 	}
+	m.wallets = newLRU(wallets, func(_ walletKey, w *walletState) { m.rows, w.counted = m.rows-w.counted, 0 })
+	return m
 }
 
 // newLRU makes an LRU that is safe under the cache's mutex.
-func newLRU[K comparable, V any](size int) *simplelru.LRU[K, V] {
-	cache, err := simplelru.NewLRU[K, V](size, nil)
+func newLRU[K comparable, V any](size int, evicted func(K, V)) *simplelru.LRU[K, V] {
+	cache, err := simplelru.NewLRU[K, V](size, evicted)
 	if err != nil {
 		panic(err) // only for a size that is not positive
 	}
@@ -173,7 +182,7 @@ func (m *usageCache) put(b *appBatch) {
 }
 
 // merge caches what was read without locks. The later version of a wallet wins; for the
-// same version the keyed rows are merged.
+// same version the keyed rows are merged while they fit, else those just read win.
 func (m *usageCache) merge(b *appBatch) {
 	m.mu.Lock()
 	for identity, w := range b.wallets {
@@ -182,7 +191,11 @@ func (m *usageCache) merge(b *appBatch) {
 			continue
 		}
 		if !known.touched && known.version == w.version {
+			if known.keyedRows()+w.keyedRows() > maxKeyedRows {
+				continue
+			}
 			known.mergeKeyedRows(w)
+			m.count(known)
 		}
 		delete(b.wallets, identity)
 	}
@@ -211,10 +224,23 @@ func (m *usageCache) putWallet(app ids.ID, identity string, w *walletState) {
 			m.contended.Add(address, time.Now().Add(contentionPeriod))
 		}
 	}
-	if w.overLimit() || isActive(m.contended, address) {
+	if w.keyedRows() > maxKeyedRows || isActive(m.contended, address) {
 		m.wallets.Remove(address)
 		return
 	}
 	w.state.Events = nil // it belongs to the batch
+	if w.counted == 0 {
+		m.wallets.Remove(address) // an earlier read, with rows of its own
+	}
 	m.wallets.Add(address, w)
+	m.count(w)
+}
+
+// count counts the rows of a cached wallet and evicts the oldest wallets beyond the limit.
+func (m *usageCache) count(w *walletState) {
+	rows := 1 + w.keyedRows()
+	m.rows, w.counted = m.rows+rows-w.counted, rows
+	for m.rows > m.maxRows {
+		m.wallets.RemoveOldest()
+	}
 }

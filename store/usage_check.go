@@ -168,15 +168,11 @@ func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sto
 	p := wire.NewReadPipe(ctx, conn)
 	for _, b := range batches {
 		app := b.scope.AppID
-		identities := wire.TextColumn
-		for _, identity := range b.identities() {
-			identities.Text(identity)
-		}
 		p.Send(pg.SelectEpoch, func(r *wire.Row) { seen.epochs[app], _, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app[:])
 		p.Send(selectVersions, func(r *wire.Row) {
 			identity := r.Text()
 			seen.wallets[walletKey{app, identity}] = walletVersion{r.ID(), r.Int8()}
-		}, app[:], identities.Encode(nil))
+		}, app[:], b.encodedIdentities())
 	}
 	return seen, p.Run()
 }

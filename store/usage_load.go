@@ -1,6 +1,9 @@
 package store
 
 import (
+	"slices"
+	"strings"
+
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
@@ -56,6 +59,7 @@ var (
 // locks were taken is not locked and is treated as missing.
 func (b *appBatch) lockAndLoad(p *wire.Pipe) {
 	app, names := b.scope.AppID[:], b.encodedIdentities()
+	b.locked = true
 	locked := make(map[ids.ID]bool)
 	p.Send(ledger.LockWallets, func(r *wire.Row) { locked[r.ID()] = true }, app, names)
 	p.Send(readWallets, func(r *wire.Row) {
@@ -71,9 +75,14 @@ func (b *appBatch) loadWallets(p *wire.Pipe) {
 	p.Send(readWallets, b.scanWallet, b.scope.AppID[:], b.encodedIdentities())
 }
 
+// encodedIdentities are those of the requests, sorted and without duplicates.
 func (b *appBatch) encodedIdentities() []byte {
-	identities := wire.TextColumn
-	for _, identity := range b.identities() {
+	list, identities := make([]string, len(b.requests)), wire.TextColumn
+	for i, u := range b.requests {
+		list[i] = u.Identity
+	}
+	slices.Sort(list)
+	for _, identity := range slices.Compact(list) {
 		identities.Text(identity)
 	}
 	return identities.Encode(nil)
@@ -83,15 +92,11 @@ func (b *appBatch) encodedIdentities() []byte {
 // first, so a price that changes in between fails the epoch check.
 func (b *appBatch) loadCatalog(p *wire.Pipe) {
 	var featureKeys, keyIDs = wire.TextColumn, wire.UUIDColumn
-	for key := range b.uniqueValues(func(u *request) string { return u.FeatureKey }) {
+	for key := range uniqueValues(b.requests, func(u *request) string { return u.FeatureKey }) {
 		featureKeys.Text(key)
 	}
-	seen := make(map[ids.ID]bool)
-	for _, u := range b.requests {
-		if !seen[u.KeyID] {
-			seen[u.KeyID] = true
-			keyIDs.ID(u.KeyID)
-		}
+	for id := range uniqueValues(b.requests, func(u *request) ids.ID { return u.KeyID }) {
+		keyIDs.ID(id)
 	}
 	app := b.scope.AppID[:]
 	p.Send(pg.SelectEpoch, func(r *wire.Row) { b.epoch, b.clockOffset, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app)
@@ -105,7 +110,7 @@ func (b *appBatch) loadCatalog(p *wire.Pipe) {
 // loadEvents reads the recorded events that have the requests' event ids.
 func (b *appBatch) loadEvents(p *wire.Pipe) {
 	eventIDs := wire.ByteaColumn
-	for id := range b.uniqueValues(func(u *request) string { return u.EventID }) {
+	for id := range uniqueValues(b.requests, func(u *request) string { return u.EventID }) {
 		eventIDs.EventID(id)
 	}
 	p.Send(ledger.ReadEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
@@ -165,7 +170,7 @@ func (b *appBatch) scanFeature(r *wire.Row) {
 
 func (b *appBatch) scanKey(r *wire.Row) {
 	k := &keys.APIKey{Scope: b.scope, ID: r.ID()}
-	k.Permissions = storedPermissions(r.Text())
+	k.Permissions = tenancy.StoredPermissions(strings.Fields(r.Text()))
 	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt, k.Archived = r.Int8(), r.Bool(), r.Int8(), r.Int8(), r.Bool()
 	b.keys[k.ID] = k
 }

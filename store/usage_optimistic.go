@@ -187,13 +187,11 @@ func (b *appBatch) decideAccepted(now int64, ordered bool) {
 	for i := 0; i < len(b.requests); {
 		unit := unitAt(b.requests, i)
 		i += len(unit)
-		if identity := unit[0].Identity; undecided[identity] || !b.acceptUnit(unit, now) {
-			if undecided == nil && ordered {
+		if identity := unit[0].Identity; (undecided[identity] || !b.acceptUnit(unit, now)) && ordered {
+			if undecided == nil {
 				undecided = make(map[string]bool)
 			}
-			if ordered {
-				undecided[identity] = true
-			}
+			undecided[identity] = true
 		}
 	}
 }

@@ -16,7 +16,7 @@ func loadPacked(ctx context.Context, conn *pgx.Conn, batches []*appBatch) error 
 	p := wire.NewPipe(ctx, conn)
 	for _, b := range batches {
 		packed := wire.UUIDColumn
-		for event := range b.uniqueValues(func(u *request) string { return u.EventID }) {
+		for event := range uniqueValues(b.requests, func(u *request) string { return u.EventID }) {
 			if id, may := pg.MayBePacked(event, b.packedBefore); may && b.events[event] == nil {
 				packed.ID(id)
 			}

@@ -173,9 +173,7 @@ func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (e
 	if err != nil {
 		return err
 	}
-	for _, p := range requests {
-		p.reset()
-	}
+	resetAll(requests)
 	err = try(ctx, conn.Conn(), groupByApp(requests), now)
 	if err != nil {
 		pg.Rollback(ctx, conn.Conn())
@@ -252,9 +250,6 @@ func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBat
 	if err := loadPacked(ctx, conn, batches); err != nil {
 		return err
 	}
-	for _, b := range batches {
-		b.locked = true
-	}
 	return loadKeyedRows(wire.NewPipe(ctx, conn), batches, now)
 }
 
@@ -287,19 +282,13 @@ func loadKeyedRows(p *wire.Pipe, batches []*appBatch, now int64) error {
 // prepareMissingWallets resets the batches for a second attempt that creates wallets
 // for accepted requests without one. It returns false when there are none.
 func prepareMissingWallets(batches []*appBatch) bool {
-	again := false
-	for _, b := range batches {
-		again = again || len(b.missingWallets) > 0
-	}
-	if !again {
+	if !slices.ContainsFunc(batches, func(b *appBatch) bool { return len(b.missingWallets) > 0 }) {
 		return false
 	}
 	for _, b := range batches {
 		fresh := newAppBatch(b.scope)
 		fresh.requests, fresh.missingWallets, fresh.clockOffset = b.requests, b.missingWallets, b.clockOffset
-		for _, u := range fresh.requests {
-			u.reset()
-		}
+		resetAll(fresh.requests)
 		*b = *fresh
 	}
 	return true

@@ -9,8 +9,18 @@ var bulkMutants = []mutant{
 	},
 	{
 		name:    "an event is answered by what was read without locks",
-		changes: []change{once("store/usage_batcher.go", "\tfor _, p := range rest {\n\t\tp.reset()\n\t}\n", "\t_ = rest\n")},
+		changes: []change{once("store/usage_batcher.go", "\tresetAll(rest)\n", "\t_ = rest\n")},
 		pkg:     "./store", tests: "TestEventsAreNotAnsweredByAPrefetch",
+	},
+	{
+		name:    "checks for other entities grow a cached wallet without bound",
+		changes: []change{once("store/usage_cache.go", "if known.keyedRows()+w.keyedRows() > maxKeyedRows {", "if known.keyedRows() < 0 {")},
+		pkg:     "./store", tests: "TestChecksDoNotGrowACachedWallet",
+	},
+	{
+		name:    "the rows of all cached wallets are not bounded",
+		changes: []change{once("store/usage_cache.go", "for m.rows > m.maxRows {", "for m.rows < 0 {")},
+		pkg:     "./store", tests: "TestCachedRowsAreBounded",
 	},
 	{
 		name:    "only the first event of a batch keeps its properties",

@@ -96,8 +96,8 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "another transaction id for each try",
-		changes: []change{once("store/usage_track.go", "\t\tp.reset()\n\t}\n\terr = try(",
-			"\t\tp.reset()\n\t\tif p.lastErr != nil {\n\t\t\tp.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")},
+		changes: []change{once("store/usage_track.go", "\tresetAll(requests)\n\terr = try(",
+			"\tresetAll(requests)\n\tfor _, p := range requests {\n\t\tif p.lastErr != nil {\n\t\t\tp.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")},
 		pkg: "./store", tests: "TestCutConnectionsLoseAndDoubleNothing",
 	},
 	{
@@ -112,8 +112,8 @@ var usageMutants = []mutant{
 	},
 	{
 		name: "wallets locked in the order of arrival",
-		changes: []change{once("store/usage_batch.go", "\tslices.Sort(list)\n\treturn slices.Compact(list)",
-			"\treturn slices.Collect(b.uniqueValues(func(u *request) string { return u.Identity }))")},
+		changes: []change{once("store/usage_load.go", "\tslices.Sort(list)\n\tfor _, identity := range slices.Compact(list) {",
+			"\tfor _, identity := range slices.Collect(uniqueValues(b.requests, func(u *request) string { return u.Identity })) {")},
 		pkg: "./store", tests: "TestNodesNeverWaitForEachOther",
 	},
 	{

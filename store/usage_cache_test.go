@@ -1,0 +1,98 @@
+package store_test
+
+import (
+	"testing"
+
+	"purser/metering"
+	"purser/store"
+	"purser/store/storetest"
+)
+
+// newDailyShop is a shop with a feature that is charged once a day for each entity.
+func newDailyShop(t *testing.T) (shop, node) {
+	t.Helper()
+	s := newShopOfOneLane(t, storetest.URL(t), 1)
+	daily := featureOf("daily", "tokens")
+	daily.Deduplication = metering.DeduplicateDay
+	s.newFeature(t, daily)
+	return s, s.nodes[0]
+}
+
+func (s shop) daily(identity, entity string) store.Usage {
+	use := s.useOf("daily", identity, freshID())
+	use.EntityID = entity
+	return use
+}
+
+// wantCountedRows expects that the caches count the rows that they have.
+func wantCountedRows(t *testing.T, n node) (rows, most int) {
+	t.Helper()
+	counted, rows, most := n.usage.CachedRows()
+	if counted != rows {
+		t.Fatalf("%d rows are cached and %d are counted", rows, counted)
+	}
+	return rows, most
+}
+
+// TestChecksDoNotGrowACachedWallet checks for other entities again and again, each of which
+// is a row that the wallet is cached with.
+func TestChecksDoNotGrowACachedWallet(t *testing.T) {
+	t.Parallel()
+	const rounds, checks = 40, 50
+	s, n := newDailyShop(t)
+	s.credit(t, "ann", 1_000_000)
+	mustAccept(t, n, s.daily("ann", "first"))
+	highest := 0
+	for round := range rounds {
+		answers := make([]outcome, checks)
+		atOnce(checks, func(i int) {
+			d, err := n.usage.Check(s.daily("ann", numbered(numbered("entity", round), i)))
+			answers[i] = outcome{d: d, err: err}
+		})
+		if got := tally(answers); got["accepted"] != checks {
+			t.Fatalf("of %d checks: %v", checks, got)
+		}
+		_, most := wantCountedRows(t, n)
+		highest = max(highest, most)
+	}
+	if highest > store.MaxKeyedRows || highest < store.MaxKeyedRows/2 {
+		t.Errorf("the wallet was cached with up to %d keyed rows, not about %d", highest, store.MaxKeyedRows)
+	}
+}
+
+// TestCachedRowsAreBounded fills the cache with wallets that have a row for each entity: by
+// events, batches and checks.
+func TestCachedRowsAreBounded(t *testing.T) {
+	t.Parallel()
+	const wallets, entities, bound = 12, 10, 60
+	s, n := newDailyShop(t)
+	n.usage.SetMaxRows(bound)
+	lanes := 1 + store.BulkLanes
+	for w := range wallets {
+		identity := numbered("wallet", w)
+		s.credit(t, identity, 1_000_000)
+		mustAccept(t, n, s.daily(identity, "first"))
+		s.credit(t, identity, 1) // evicts it
+		var batch []store.Usage
+		for e := range entities {
+			mustAccept(t, n, s.daily(identity, numbered("event", e)))
+			d, err := n.usage.Check(s.daily(identity, numbered("check", e)))
+			noError(t, err)
+			if d.Verdict != metering.Accepted {
+				t.Fatalf("a check is answered with %q", d.Verdict)
+			}
+			batch = append(batch, s.daily(identity, numbered("batch", e)))
+			if rows, _ := wantCountedRows(t, n); rows > lanes*bound {
+				t.Fatalf("%d rows are cached, more than %d", rows, lanes*bound)
+			}
+		}
+		_, err := n.usage.TrackBatch(batch)
+		noError(t, err)
+		if !n.usage.IsCached(s.application.ID, identity) {
+			t.Error("the newest wallet is not cached")
+		}
+	}
+	if n.usage.IsCached(s.application.ID, numbered("wallet", 0)) {
+		t.Error("the oldest wallet is still cached")
+	}
+}
