@@ -123,11 +123,7 @@ func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 	return req.Done("/account", "Password changed. You are signed out everywhere else.")
 }
 
-func (s *Pages) endSession(req *site.Request) (site.Response, error) {
-	id, err := req.ID("session", ids.Session)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) endSession(req *site.Request, id ids.ID) (site.Response, error) {
 	if err := req.UserStore().EndSession(req.Context, id); err != nil {
 		return site.Response{}, err
 	}

@@ -87,11 +87,7 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 	})), nil
 }
 
-func (s *Pages) withdrawInvitation(req *site.Request) (site.Response, error) {
-	id, err := req.ID("invitation", ids.Invitation)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) withdrawInvitation(req *site.Request, id ids.ID) (site.Response, error) {
 	if err := req.Organization().WithdrawInvitation(req.Context, id, s.Now()); err != nil {
 		return site.Response{}, err
 	}

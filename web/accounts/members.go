@@ -66,11 +66,7 @@ func pathMember(req *site.Request) (found people.MemberProfile, err error) {
 	return found, fault.New(fault.PathNotFound)
 }
 
-func (s *Pages) memberPage(req *site.Request) (site.Response, error) {
-	p, err := pathMember(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) memberPage(req *site.Request, p people.MemberProfile) (site.Response, error) {
 	if err := req.Member.CheckManage(p.Member); err != nil {
 		return site.Response{}, err // the form could only be refused
 	}
@@ -104,11 +100,7 @@ func readAccess(f *site.Form) (tenancy.Access, error) {
 	return access, f.Check("role", err)
 }
 
-func (s *Pages) changeMember(req *site.Request) (site.Response, error) {
-	p, err := pathMember(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) changeMember(req *site.Request, p people.MemberProfile) (site.Response, error) {
 	f := req.Form
 	given, err := readAccess(f)
 	if err != nil {
@@ -125,11 +117,7 @@ func (s *Pages) changeMember(req *site.Request) (site.Response, error) {
 	return req.Done(req.OrgPath("members"), p.Name+" is now "+orgpage.RoleName(given.Role)+".")
 }
 
-func (s *Pages) removeMember(req *site.Request) (site.Response, error) {
-	p, err := pathMember(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) removeMember(req *site.Request, p people.MemberProfile) (site.Response, error) {
 	if err := req.Organization().RemoveMember(req.Context, p.UserID); err != nil {
 		return site.Response{}, err
 	}

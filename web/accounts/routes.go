@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"purser/ids"
 	"purser/tenancy"
 	"purser/web/site"
 )
@@ -33,7 +34,7 @@ func (s *Pages) Routes() []site.Route {
 		site.WhileTemporary(site.Get("/account/password", site.SignedIn, s.passwordPage)),
 		site.WhileTemporary(site.Post("/account/password", site.SignedIn, s.changePassword)),
 		site.Post("/account/sessions/end", site.SignedIn, s.endOtherSessions),
-		site.Post("/account/sessions/{session}/end", site.SignedIn, s.endSession),
+		site.Post("/account/sessions/{session}/end", site.SignedIn, site.With(site.ID("session", ids.Session), s.endSession)),
 		site.Reauth(site.Get("/account/factor", site.SignedIn, s.factorPage)),
 		site.Reauth(site.Post("/account/factor", site.SignedIn, s.addFactor)),
 		site.Reauth(site.Post("/account/factor/codes", site.SignedIn, s.replaceCodes)),
@@ -58,10 +59,10 @@ func (s *Pages) Routes() []site.Route {
 		site.Get("/o/{org}/members", tenancy.MembersRead, s.members),
 		site.Reauth(site.Get("/o/{org}/members/invite", tenancy.MembersWrite, s.invitePage)),
 		site.Reauth(site.Post("/o/{org}/members/invite", tenancy.MembersWrite, s.invite)),
-		site.WhileArchived(site.Reauth(site.Get("/o/{org}/members/{user}", tenancy.MembersWrite, s.memberPage))),
-		site.WhileArchived(site.Reauth(site.Post("/o/{org}/members/{user}", tenancy.MembersWrite, s.changeMember))),
-		site.WhileArchived(site.Reauth(site.Post("/o/{org}/members/{user}/remove", tenancy.MembersWrite, s.removeMember))),
-		site.WhileArchived(site.Post("/o/{org}/invitations/{invitation}/withdraw", tenancy.MembersWrite, s.withdrawInvitation)),
+		site.WhileArchived(site.Reauth(site.Get("/o/{org}/members/{user}", tenancy.MembersWrite, site.With(pathMember, s.memberPage)))),
+		site.WhileArchived(site.Reauth(site.Post("/o/{org}/members/{user}", tenancy.MembersWrite, site.With(pathMember, s.changeMember)))),
+		site.WhileArchived(site.Reauth(site.Post("/o/{org}/members/{user}/remove", tenancy.MembersWrite, site.With(pathMember, s.removeMember)))),
+		site.WhileArchived(site.Post("/o/{org}/invitations/{invitation}/withdraw", tenancy.MembersWrite, site.With(site.ID("invitation", ids.Invitation), s.withdrawInvitation))),
 		site.WhileArchived(site.Post("/o/{org}/leave", site.AnyMember, s.leave)),
 
 		site.Get("/o/{org}/audit", tenancy.AuditRead, s.auditLog),

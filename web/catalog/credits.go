@@ -8,17 +8,14 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
 	catalogpage "purser/views/page/catalog"
 	"purser/web/site"
 )
 
-func (s *Pages) credits(req *site.Request) (site.Response, error) {
-	part, err := req.Before(ids.Credit)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) credits(req *site.Request, part store.Page) (site.Response, error) {
 	list, more, err := req.Tenant().Credits(req.Context, part)
 	if err != nil {
 		return site.Response{}, err
@@ -55,19 +52,11 @@ func (s *Pages) createCredit(req *site.Request) (site.Response, error) {
 	return req.Done(req.AppPath("credits"), "Credit "+credit.Key+" created.")
 }
 
-func (s *Pages) editCredit(req *site.Request) (site.Response, error) {
-	credit, err := pathCredit(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) editCredit(req *site.Request, credit metering.Credit) (site.Response, error) {
 	return site.Show(creditForm(req, creditValues(credit))), nil
 }
 
-func (s *Pages) updateCredit(req *site.Request) (site.Response, error) {
-	stored, err := pathCredit(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) updateCredit(req *site.Request, stored metering.Credit) (site.Response, error) {
 	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {

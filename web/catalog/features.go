@@ -8,17 +8,14 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
 	catalogpage "purser/views/page/catalog"
 	"purser/web/site"
 )
 
-func (s *Pages) features(req *site.Request) (site.Response, error) {
-	part, err := req.Before(ids.Feature)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) features(req *site.Request, part store.Page) (site.Response, error) {
 	list, more, err := req.Tenant().Features(req.Context, part)
 	if err != nil {
 		return site.Response{}, err
@@ -66,20 +63,12 @@ func (s *Pages) createFeature(req *site.Request) (site.Response, error) {
 	return req.Done(req.AppPath("features"), "Feature "+feature.Key+" created.")
 }
 
-func (s *Pages) editFeature(req *site.Request) (site.Response, error) {
-	stored, err := pathFeature(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) editFeature(req *site.Request, stored metering.Feature) (site.Response, error) {
 	view, err := featureForm(req, catalogpage.FeatureForm{Stored: stored, Values: featureValues(stored)})
 	return site.Show(view), err
 }
 
-func (s *Pages) updateFeature(req *site.Request) (site.Response, error) {
-	stored, err := pathFeature(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) updateFeature(req *site.Request, stored metering.Feature) (site.Response, error) {
 	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {

@@ -6,17 +6,14 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
+	"purser/store"
 	"purser/tenancy"
 	"purser/views/component"
 	catalogpage "purser/views/page/catalog"
 	"purser/web/site"
 )
 
-func (s *Pages) plans(req *site.Request) (site.Response, error) {
-	part, err := req.Before(ids.Plan)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) plans(req *site.Request, part store.Page) (site.Response, error) {
 	list, more, err := req.Tenant().Plans(req.Context, part)
 	if err != nil {
 		return site.Response{}, err
@@ -89,21 +86,13 @@ func (s *Pages) createPlan(req *site.Request) (site.Response, error) {
 	return req.Done(req.AppPath("plans"), "Plan "+draft.Key+" created. Syncing with the payment provider.")
 }
 
-func (s *Pages) editPlan(req *site.Request) (site.Response, error) {
-	stored, err := pathPlan(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) editPlan(req *site.Request, stored billing.Plan) (site.Response, error) {
 	view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: withSpareRows(planValues(stored))})
 	return site.Show(view), err
 }
 
 // viewPlan is the read-only page of a plan.
-func (s *Pages) viewPlan(req *site.Request) (site.Response, error) {
-	stored, err := pathPlan(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) viewPlan(req *site.Request, stored billing.Plan) (site.Response, error) {
 	view := catalogpage.PlanView{
 		Frame: req.Frame(stored.Name, "plans"), Base: req.AppPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
 	}
@@ -120,11 +109,7 @@ func (s *Pages) viewPlan(req *site.Request) (site.Response, error) {
 	return site.Show(catalogpage.PlanViewPage(view)), nil
 }
 
-func (s *Pages) updatePlan(req *site.Request) (site.Response, error) {
-	stored, err := pathPlan(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) updatePlan(req *site.Request, stored billing.Plan) (site.Response, error) {
 	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {
@@ -228,11 +213,7 @@ func planForm(req *site.Request, form catalogpage.PlanForm) (templ.Component, er
 const maxRowOptions = 4000
 
 // retrySync syncs a plan with the provider again.
-func (s *Pages) retrySync(req *site.Request) (site.Response, error) {
-	plan, err := pathPlan(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) retrySync(req *site.Request, plan billing.Plan) (site.Response, error) {
 	if s.Cashier == nil {
 		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"purser/ids"
 	"purser/tenancy"
 	"purser/web/site"
 )
@@ -10,25 +11,25 @@ import (
 func (s *Pages) Routes() []site.Route {
 	const app = site.AppPrefix
 	return []site.Route{
-		site.Get(app+"/credits", tenancy.CreditsRead, s.credits),
+		site.Get(app+"/credits", tenancy.CreditsRead, site.With(site.Before(ids.Credit), s.credits)),
 		site.Get(app+"/credits/new", tenancy.CreditsWrite, s.newCredit),
 		site.Post(app+"/credits/new", tenancy.CreditsWrite, s.createCredit),
-		site.Get(app+"/credits/{key}/edit", tenancy.CreditsRead, s.editCredit),
-		site.Post(app+"/credits/{key}/edit", tenancy.CreditsWrite, s.updateCredit),
+		site.Get(app+"/credits/{key}/edit", tenancy.CreditsRead, site.With(pathCredit, s.editCredit)),
+		site.Post(app+"/credits/{key}/edit", tenancy.CreditsWrite, site.With(pathCredit, s.updateCredit)),
 
-		site.Get(app+"/features", tenancy.FeaturesRead, s.features),
+		site.Get(app+"/features", tenancy.FeaturesRead, site.With(site.Before(ids.Feature), s.features)),
 		site.Get(app+"/features/new", tenancy.FeaturesWrite, s.newFeature),
 		site.Post(app+"/features/new", tenancy.FeaturesWrite, s.createFeature),
-		site.Get(app+"/features/{key}/edit", tenancy.FeaturesRead, s.editFeature),
-		site.Post(app+"/features/{key}/edit", tenancy.FeaturesWrite, s.updateFeature),
+		site.Get(app+"/features/{key}/edit", tenancy.FeaturesRead, site.With(pathFeature, s.editFeature)),
+		site.Post(app+"/features/{key}/edit", tenancy.FeaturesWrite, site.With(pathFeature, s.updateFeature)),
 
-		site.Get(app+"/plans", tenancy.PlansRead, s.plans),
+		site.Get(app+"/plans", tenancy.PlansRead, site.With(site.Before(ids.Plan), s.plans)),
 		site.Get(app+"/plans/new", tenancy.PlansWrite, s.newPlan),
 		site.Post(app+"/plans/new", tenancy.PlansWrite, s.createPlan),
-		site.Get(app+"/plans/{key}/view", tenancy.PlansRead, s.viewPlan),
-		site.Get(app+"/plans/{key}/edit", tenancy.PlansRead, s.editPlan),
-		site.Post(app+"/plans/{key}/edit", tenancy.PlansWrite, s.updatePlan),
-		site.Post(app+"/plans/{key}/sync", tenancy.PlansWrite, s.retrySync),
+		site.Get(app+"/plans/{key}/view", tenancy.PlansRead, site.With(pathPlan, s.viewPlan)),
+		site.Get(app+"/plans/{key}/edit", tenancy.PlansRead, site.With(pathPlan, s.editPlan)),
+		site.Post(app+"/plans/{key}/edit", tenancy.PlansWrite, site.With(pathPlan, s.updatePlan)),
+		site.Post(app+"/plans/{key}/sync", tenancy.PlansWrite, site.With(pathPlan, s.retrySync)),
 
 		site.Get(app+"/catalog/copy", tenancy.PlansWrite, s.copyPage),
 		site.Post(app+"/catalog/copy", tenancy.PlansWrite, s.copyCatalog),

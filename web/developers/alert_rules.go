@@ -77,11 +77,7 @@ func pathAlertRule(req *site.Request) (metering.AlertRule, error) {
 	return site.AtKey(req, req.Tenant().AlertRule)
 }
 
-func (s *Pages) editAlertRule(req *site.Request) (site.Response, error) {
-	rule, err := pathAlertRule(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) editAlertRule(req *site.Request, rule metering.AlertRule) (site.Response, error) {
 	form := settingspage.AlertRuleForm{
 		Kind: rule.Kind, Key: rule.Key, Chosen: rule.CreditKey + rule.FeatureKey, Thresholds: make([]string, metering.MaxAlertThresholds),
 		Rearm: strconv.FormatInt(rule.RearmPercent, 10), Quiet: strconv.FormatInt(rule.QuietHours, 10), Identity: rule.Identity, Stored: rule,
@@ -92,15 +88,11 @@ func (s *Pages) editAlertRule(req *site.Request) (site.Response, error) {
 	for i, percent := range rule.Percents {
 		form.Thresholds[i] = strconv.FormatInt(percent, 10)
 	}
-	form, err = alertForm(req, form)
+	form, err := alertForm(req, form)
 	return site.Show(settingspage.AlertRule(form)), err
 }
 
-func (s *Pages) updateAlertRule(req *site.Request) (site.Response, error) {
-	rule, err := pathAlertRule(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) updateAlertRule(req *site.Request, rule metering.AlertRule) (site.Response, error) {
 	f := req.Form
 	return putAlertRule(req, f, settingspage.AlertRuleForm{Kind: rule.Kind, Key: rule.Key, Stored: rule})
 }
@@ -173,11 +165,7 @@ func alertRuleOf(req *site.Request, f *site.Form, form settingspage.AlertRuleFor
 	return rule
 }
 
-func (s *Pages) deleteAlertRule(req *site.Request) (site.Response, error) {
-	rule, err := pathAlertRule(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) deleteAlertRule(req *site.Request, rule metering.AlertRule) (site.Response, error) {
 	if _, err := req.Tenant().DeleteAlertRule(req.Context, rule.Key); err != nil {
 		return site.Response{}, err
 	}

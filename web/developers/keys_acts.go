@@ -12,11 +12,7 @@ import (
 
 // rotateKey creates the replacement and shows its secret, as createKey does. A key is
 // rotated once, so a resubmitted form creates nothing.
-func (s *Pages) rotateKey(req *site.Request) (site.Response, error) {
-	old, err := pathKey(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) rotateKey(req *site.Request, old keys.APIKey) (site.Response, error) {
 	f := req.Form
 	overlap := site.Choice(f, "overlap", keys.Overlaps()...)
 	if !f.OK() {
@@ -57,11 +53,7 @@ func notRotatable(req *site.Request, id ids.ID, refusal error) (site.Response, e
 }
 
 // revokeKey revokes a key. A live key's name must be typed: a server may depend on it.
-func (s *Pages) revokeKey(req *site.Request) (site.Response, error) {
-	key, err := pathKey(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) revokeKey(req *site.Request, key keys.APIKey) (site.Response, error) {
 	f := req.Form
 	if req.App.Live && f.Text("confirm") != key.Name {
 		detail, err := keyDetail(req, key)

@@ -4,16 +4,13 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/store"
 	"purser/tenancy"
 	keyspage "purser/views/page/keys"
 	"purser/web/site"
 )
 
-func (s *Pages) keys(req *site.Request) (site.Response, error) {
-	part, err := req.Before(ids.APIKey)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) keys(req *site.Request, part store.Page) (site.Response, error) {
 	list, more, err := req.Tenant().Keys(req.Context, part)
 	if err != nil {
 		return site.Response{}, err
@@ -28,11 +25,7 @@ func (s *Pages) keys(req *site.Request) (site.Response, error) {
 	})), nil
 }
 
-func (s *Pages) key(req *site.Request) (site.Response, error) {
-	k, err := pathKey(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) key(req *site.Request, k keys.APIKey) (site.Response, error) {
 	detail, err := keyDetail(req, k)
 	return site.Show(keyspage.APIKey(detail)), err
 }

@@ -22,11 +22,7 @@ const (
 	pollAhead = 15_000
 )
 
-func (s *Pages) feed(req *site.Request) (site.Response, error) {
-	before, err := req.BeforeSeq()
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) feed(req *site.Request, before int64) (site.Response, error) {
 	list := req.Listing(req.AppPath("notifications"), "type", "identity")
 	view := notifypage.Feed{
 		Frame: req.Frame("Notifications", "notifications"), Path: list.Path, Identity: req.Query("identity"), Type: req.Query("type"),
@@ -71,11 +67,7 @@ func newNotificationRow(req *site.Request, n notify.Notification) notifypage.Not
 	return row
 }
 
-func (s *Pages) notification(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Notification)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) notification(req *site.Request, id ids.ID) (site.Response, error) {
 	h, err := req.Notifications().History(req.Context, id, shownAttempts)
 	if err != nil {
 		return site.Response{}, err
@@ -148,11 +140,7 @@ func indentJSON(data []byte) string {
 }
 
 // redeliver sends a notification again, to the endpoint of the form.
-func (s *Pages) redeliver(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Notification)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) redeliver(req *site.Request, id ids.ID) (site.Response, error) {
 	f := req.Form
 	endpoint, err := ids.Parse(ids.WebhookEndpoint, f.Text("endpoint"))
 	if err != nil {

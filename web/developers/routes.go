@@ -1,6 +1,7 @@
 package developers
 
 import (
+	"purser/ids"
 	"purser/tenancy"
 	"purser/web/site"
 )
@@ -11,12 +12,12 @@ func (s *Pages) Routes() []site.Route {
 	return []site.Route{
 		site.Get(app+"/quickstart", tenancy.WalletsRead, s.quickstart),
 
-		site.Get(app+"/keys", tenancy.KeysRead, s.keys),
+		site.Get(app+"/keys", tenancy.KeysRead, site.With(site.Before(ids.APIKey), s.keys)),
 		site.Reauth(site.Get(app+"/keys/new", tenancy.KeysWrite, s.newKey)),
 		site.Reauth(site.Post(app+"/keys/new", tenancy.KeysWrite, s.createKey)),
-		site.Get(app+"/keys/{key}", tenancy.KeysRead, s.key),
-		site.Reauth(site.Post(app+"/keys/{key}/rotate", tenancy.KeysWrite, s.rotateKey)),
-		site.WhileArchived(site.Post(app+"/keys/{key}/revoke", tenancy.KeysWrite, s.revokeKey)),
+		site.Get(app+"/keys/{key}", tenancy.KeysRead, site.With(pathKey, s.key)),
+		site.Reauth(site.Post(app+"/keys/{key}/rotate", tenancy.KeysWrite, site.With(pathKey, s.rotateKey))),
+		site.WhileArchived(site.Post(app+"/keys/{key}/revoke", tenancy.KeysWrite, site.With(pathKey, s.revokeKey))),
 
 		site.Get(app+"/sandbox", tenancy.SubscriptionsWrite, s.sandboxPanel),
 		site.Post(app+"/sandbox/clock", tenancy.SubscriptionsWrite, s.advanceSandbox),
@@ -34,24 +35,24 @@ func (s *Pages) Routes() []site.Route {
 		site.Get(app+"/webhooks", tenancy.NotificationsRead, s.endpoints),
 		site.Reauth(site.Get(app+"/webhooks/new", tenancy.WebhooksWrite, s.newEndpoint)),
 		site.Reauth(site.Post(app+"/webhooks/new", tenancy.WebhooksWrite, s.createEndpoint)),
-		site.Get(app+"/webhooks/{id}", tenancy.NotificationsRead, s.endpoint),
-		site.Reauth(site.Get(app+"/webhooks/{id}/edit", tenancy.WebhooksWrite, s.editEndpoint)),
-		site.Reauth(site.Post(app+"/webhooks/{id}/edit", tenancy.WebhooksWrite, s.updateEndpoint)),
-		site.Post(app+"/webhooks/{id}/status", tenancy.WebhooksWrite, s.switchEndpoint),
-		site.Post(app+"/webhooks/{id}/test", tenancy.WebhooksWrite, s.testEndpoint),
-		site.Post(app+"/webhooks/{id}/replay", tenancy.WebhooksWrite, s.replayEndpoint),
-		site.Reauth(site.Post(app+"/webhooks/{id}/rotate", tenancy.WebhooksWrite, s.rotateEndpoint)),
-		site.WhileArchived(site.Post(app+"/webhooks/{id}/delete", tenancy.WebhooksWrite, s.deleteEndpoint)),
+		site.Get(app+"/webhooks/{id}", tenancy.NotificationsRead, site.With(pathEndpoint, s.endpoint)),
+		site.Reauth(site.Get(app+"/webhooks/{id}/edit", tenancy.WebhooksWrite, site.With(pathEndpoint, s.editEndpoint))),
+		site.Reauth(site.Post(app+"/webhooks/{id}/edit", tenancy.WebhooksWrite, site.With(pathEndpoint, s.updateEndpoint))),
+		site.Post(app+"/webhooks/{id}/status", tenancy.WebhooksWrite, site.With(pathEndpoint, s.switchEndpoint)),
+		site.Post(app+"/webhooks/{id}/test", tenancy.WebhooksWrite, site.With(pathEndpoint, s.testEndpoint)),
+		site.Post(app+"/webhooks/{id}/replay", tenancy.WebhooksWrite, site.With(pathEndpoint, s.replayEndpoint)),
+		site.Reauth(site.Post(app+"/webhooks/{id}/rotate", tenancy.WebhooksWrite, site.With(pathEndpoint, s.rotateEndpoint))),
+		site.WhileArchived(site.Post(app+"/webhooks/{id}/delete", tenancy.WebhooksWrite, site.With(pathEndpoint, s.deleteEndpoint))),
 
-		site.Get(app+"/notifications", tenancy.NotificationsRead, s.feed),
-		site.Get(app+"/notifications/{id}", tenancy.NotificationsRead, s.notification),
-		site.Post(app+"/notifications/{id}/redeliver", tenancy.WebhooksWrite, s.redeliver),
+		site.Get(app+"/notifications", tenancy.NotificationsRead, site.With((*site.Request).BeforeSeq, s.feed)),
+		site.Get(app+"/notifications/{id}", tenancy.NotificationsRead, site.With(site.ID("id", ids.Notification), s.notification)),
+		site.Post(app+"/notifications/{id}/redeliver", tenancy.WebhooksWrite, site.With(site.ID("id", ids.Notification), s.redeliver)),
 
 		site.Get(app+"/settings/alerts", tenancy.CreditsRead, s.alertRules),
 		site.Get(app+"/settings/alerts/new", tenancy.CreditsWrite, s.newAlertRule),
 		site.Post(app+"/settings/alerts/new", tenancy.CreditsWrite, s.createAlertRule),
-		site.Get(app+"/settings/alerts/{key}/edit", tenancy.CreditsWrite, s.editAlertRule),
-		site.Post(app+"/settings/alerts/{key}/edit", tenancy.CreditsWrite, s.updateAlertRule),
-		site.Post(app+"/settings/alerts/{key}/delete", tenancy.CreditsWrite, s.deleteAlertRule),
+		site.Get(app+"/settings/alerts/{key}/edit", tenancy.CreditsWrite, site.With(pathAlertRule, s.editAlertRule)),
+		site.Post(app+"/settings/alerts/{key}/edit", tenancy.CreditsWrite, site.With(pathAlertRule, s.updateAlertRule)),
+		site.Post(app+"/settings/alerts/{key}/delete", tenancy.CreditsWrite, site.With(pathAlertRule, s.deleteAlertRule)),
 	}
 }

@@ -13,11 +13,7 @@ import (
 	"purser/web/site"
 )
 
-func (s *Pages) editEndpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) editEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	return site.Show(notifypage.EditEndpoint(s.endpointForm(req, storedEndpoint(e)))), nil
 }
 
@@ -30,11 +26,7 @@ func storedEndpoint(e notify.Endpoint) notifypage.EndpointForm {
 	return form
 }
 
-func (s *Pages) updateEndpoint(req *site.Request) (site.Response, error) {
-	stored, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) updateEndpoint(req *site.Request, stored notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	revision, err := f.Revision()
 	if err != nil {
@@ -80,11 +72,7 @@ func (s *Pages) endpointConflict(req *site.Request, f *site.Form) (site.Response
 }
 
 // switchEndpoint pauses or enables an endpoint.
-func (s *Pages) switchEndpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) switchEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	to := site.Choice(f, "status", notify.Enabled, notify.Paused)
 	if !f.OK() {
@@ -107,11 +95,7 @@ func endpointRefusal(req *site.Request, e notify.Endpoint, f *site.Form) (site.R
 }
 
 // testEndpoint sends an example and leads to its page, which shows what came of it.
-func (s *Pages) testEndpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) testEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	kind := site.Choice(f, "type", notify.Types()...)
 	if !f.OK() {
@@ -127,11 +111,7 @@ func (s *Pages) testEndpoint(req *site.Request) (site.Response, error) {
 	return req.Done(req.NotificationPath(n.ID), "Test sent. The result appears below.")
 }
 
-func (s *Pages) replayEndpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) replayEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	replay := notifications.Replay{EndpointID: e.ID, From: f.Count("from", 1), OnlyFailed: site.Choice(f, "only", "failed", "all") == "failed", Now: req.Now()}
 	if f.Text("to") != "" {
@@ -141,6 +121,7 @@ func (s *Pages) replayEndpoint(req *site.Request) (site.Response, error) {
 	}
 	queued := 0
 	if f.OK() {
+		var err error
 		queued, err = req.Notifications().Replay(req.Context, replay)
 		if fault.Is(err, fault.InvalidRequest) {
 			f.Fail("to", fmt.Sprintf("A replay covers at most %s notifications. Replay up to #%s first.",
@@ -159,11 +140,7 @@ func (s *Pages) replayEndpoint(req *site.Request) (site.Response, error) {
 }
 
 // rotateEndpoint replaces the secret and shows the new one, in this response only.
-func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) rotateEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	var values []string
 	for _, o := range notifypage.Overlaps() {
@@ -195,11 +172,7 @@ func (s *Pages) rotateEndpoint(req *site.Request) (site.Response, error) {
 }
 
 // deleteEndpoint drops what waits for the endpoint, so a live one's host must be typed.
-func (s *Pages) deleteEndpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) deleteEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	if req.App.Live && f.Text("confirm") != notifypage.Host(e) {
 		view, err := endpointPage(req, e)

@@ -196,11 +196,7 @@ func pathEndpoint(req *site.Request) (notify.Endpoint, error) {
 	return req.Notifications().Endpoint(req.Context, id)
 }
 
-func (s *Pages) endpoint(req *site.Request) (site.Response, error) {
-	e, err := pathEndpoint(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) endpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	view, err := endpointPage(req, e)
 	return site.Show(notifypage.Endpoint(view)), err
 }

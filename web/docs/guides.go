@@ -23,11 +23,7 @@ func (s *Pages) docsHome(req *site.Request) (site.Response, error) {
 }
 
 // docsGuide renders a guide; with the suffix .md it returns the source.
-func (s *Pages) docsGuide(req *site.Request) (site.Response, error) {
-	name, err := req.Param("guide")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) docsGuide(req *site.Request, name string) (site.Response, error) {
 	slug, asText := strings.CutSuffix(name, ".md")
 	guides, err := docs.Guides()
 	if err != nil {
@@ -95,11 +91,7 @@ func contents(guide docs.Guide) []layout.NavItem {
 }
 
 // docsClient shows the client of a language, or by its file name returns it as text.
-func (s *Pages) docsClient(req *site.Request) (site.Response, error) {
-	name, err := req.Param("client")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) docsClient(req *site.Request, name string) (site.Response, error) {
 	for _, language := range docs.Languages {
 		file := path.Base(language.ClientFile)
 		if language.ClientFile == "" || name != language.Key && name != file {

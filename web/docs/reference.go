@@ -24,11 +24,7 @@ func (s *Pages) docsReference(req *site.Request) (site.Response, error) {
 	return site.Show(docspage.ReferencePage(docspage.Reference{Frame: frame, Reference: reference})), nil
 }
 
-func (s *Pages) docsGroup(req *site.Request) (site.Response, error) {
-	slug, err := req.Param("group")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) docsGroup(req *site.Request, slug string) (site.Response, error) {
 	reference, err := s.reference()
 	if err != nil {
 		return site.Response{}, err
@@ -115,11 +111,7 @@ func (s *Pages) docsErrors(req *site.Request) (site.Response, error) {
 	return site.Show(docspage.ErrorsPage(docspage.Errors{Frame: frame, Statuses: statuses})), nil
 }
 
-func (s *Pages) docsError(req *site.Request) (site.Response, error) {
-	name, err := req.Param("code")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) docsError(req *site.Request, name string) (site.Response, error) {
 	code := fault.Code(name)
 	if !fault.Known(code) {
 		return site.Response{}, fault.New(fault.PathNotFound)

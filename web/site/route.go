@@ -9,6 +9,8 @@ import (
 
 	"purser/fault"
 	"purser/httpd"
+	"purser/ids"
+	"purser/store"
 	"purser/tenancy"
 )
 
@@ -52,6 +54,31 @@ func Get(path string, requires requirement, handle func(*Request) (Response, err
 // Post is a route of a form.
 func Post(path string, requires requirement, handle func(*Request) (Response, error)) Route {
 	return Route{Method: http.MethodPost, Path: path, Requires: requires, handle: handle}
+}
+
+// With is the handler of a route that first loads what it shows or changes. Access is
+// checked before the load.
+func With[T any](load func(*Request) (T, error), handle func(*Request, T) (Response, error)) func(*Request) (Response, error) {
+	return func(req *Request) (Response, error) {
+		loaded, err := load(req)
+		if err != nil {
+			return Response{}, err
+		}
+		return handle(req, loaded)
+	}
+}
+
+// Param, ID and Before load what the methods of a Request with the same name read.
+func Param(name string) func(*Request) (string, error) {
+	return func(req *Request) (string, error) { return req.Param(name) }
+}
+
+func ID(name, prefix string) func(*Request) (ids.ID, error) {
+	return func(req *Request) (ids.ID, error) { return req.ID(name, prefix) }
+}
+
+func Before(prefix string) func(*Request) (store.Page, error) {
+	return func(req *Request) (store.Page, error) { return req.Before(prefix) }
 }
 
 // Reauth marks a route that a stolen session must not reach: it requires a recent

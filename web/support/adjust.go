@@ -16,11 +16,7 @@ func (s *Pages) adjustForm(req *site.Request) (site.Response, error) {
 	return site.Show(view), err
 }
 
-func (s *Pages) adjust(req *site.Request) (site.Response, error) {
-	wallet, err := req.ID("id", ids.Wallet)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) adjust(req *site.Request, wallet ids.ID) (site.Response, error) {
 	f := req.Form
 	requested := readAdjustment(f)
 	requested.WalletID, requested.By, requested.Now = wallet, req.User.ID, req.Now()

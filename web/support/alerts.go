@@ -3,6 +3,7 @@ package support
 import (
 	"purser/billing"
 	"purser/ids"
+	"purser/store"
 	"purser/store/payments"
 	"purser/tenancy"
 	supportpage "purser/views/page/support"
@@ -57,11 +58,7 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	},
 }
 
-func (s *Pages) alerts(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Alert)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) alerts(req *site.Request, p store.Page) (site.Response, error) {
 	all := req.Query("show") == "all"
 	found, more, err := req.Payments().Alerts(req.Context, p, all)
 	if err != nil {
@@ -90,11 +87,7 @@ func newAlertRow(req *site.Request, a payments.Alert) supportpage.AlertRow {
 	return row
 }
 
-func (s *Pages) resolveAlert(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Alert)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) resolveAlert(req *site.Request, id ids.ID) (site.Response, error) {
 	if err := req.Payments().ResolveAlert(req.Context, id, req.Now()); err != nil {
 		return site.Response{}, err
 	}

@@ -71,11 +71,7 @@ func readDays(req *site.Request, zone *time.Location) (from, to int64, problems 
 	return from, to, problems
 }
 
-func (s *Pages) denials(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Denial)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) denials(req *site.Request, p store.Page) (site.Response, error) {
 	features, err := featureFilter(req, "All features")
 	if err != nil {
 		return site.Response{}, err
@@ -137,11 +133,7 @@ func comparedText(d *metering.Decision) string {
 	return ""
 }
 
-func (s *Pages) denial(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Denial)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) denial(req *site.Request, id ids.ID) (site.Response, error) {
 	d, err := req.Reports().Denial(req.Context, id)
 	if err != nil {
 		return site.Response{}, err
@@ -190,11 +182,7 @@ func checkAgain(req *site.Request, d reports.Denial) string {
 	return list.At("", "")
 }
 
-func (s *Pages) walletDenials(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Denial)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) walletDenials(req *site.Request, p store.Page) (site.Response, error) {
 	head, w, err := s.walletHead(req, "denials")
 	if err != nil {
 		return site.Response{}, err

@@ -212,11 +212,7 @@ func otherIdentity(l reports.JournalLine) string {
 
 // downloadWallet streams everything about a customer. It shows more than the journal, so
 // it requires what the API requires.
-func (s *Pages) downloadWallet(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Wallet)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) downloadWallet(req *site.Request, id ids.ID) (site.Response, error) {
 	if err := req.Require(tenancy.WalletsWrite); err != nil {
 		return site.Response{}, err
 	}

@@ -16,11 +16,7 @@ import (
 	"purser/web/site"
 )
 
-func (s *Pages) events(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Transaction)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) events(req *site.Request, p store.Page) (site.Response, error) {
 	options, err := featureFilter(req, "All features")
 	if err != nil {
 		return site.Response{}, err
@@ -113,11 +109,7 @@ func depositQuery(req *site.Request) (q reports.DepositQuery, problems []compone
 	return q, problems
 }
 
-func (s *Pages) deposits(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Deposit)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) deposits(req *site.Request, p store.Page) (site.Response, error) {
 	q, problems := depositQuery(req)
 	q.Page = p
 	list := req.Listing(req.AppPath("deposits"), append(depositFilters, "sort")...)
@@ -183,11 +175,7 @@ func subscriptionQuery(req *site.Request) (q reports.SubscriptionQuery, plans []
 	return q, plans, err
 }
 
-func (s *Pages) subscriptions(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Subscription)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) subscriptions(req *site.Request, p store.Page) (site.Response, error) {
 	q, plans, err := subscriptionQuery(req)
 	if err != nil {
 		return site.Response{}, err
@@ -225,11 +213,7 @@ func checkoutQuery(req *site.Request) payments.CheckoutPage {
 	return q
 }
 
-func (s *Pages) checkouts(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Checkout)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) checkouts(req *site.Request, p store.Page) (site.Response, error) {
 	q := checkoutQuery(req)
 	q.Page = p
 	found, more, err := req.Payments().Checkouts(req.Context, q)

@@ -34,11 +34,7 @@ func requestQuery(req *site.Request) reports.RequestQuery {
 	return q
 }
 
-func (s *Pages) requests(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Request)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) requests(req *site.Request, p store.Page) (site.Response, error) {
 	q := requestQuery(req)
 	q.Page = p
 	day, err := req.Reports().DayStats(req.Context, req.Site.Now())
@@ -117,11 +113,7 @@ func newRequestRow(req *site.Request, r reports.Request) supportpage.RequestRow 
 const maxRequestDenials = 100
 
 // request shows a request, or what it did if only that is kept.
-func (s *Pages) request(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Request)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) request(req *site.Request, id ids.ID) (site.Response, error) {
 	view := supportpage.RequestDetails{List: req.AppPath("requests"), ID: id.Format(ids.Request)}
 	r, err := req.Reports().Request(req.Context, id)
 	switch {

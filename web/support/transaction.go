@@ -14,11 +14,7 @@ import (
 
 // transaction shows any change of a balance. Deposits and requests share its id under
 // other prefixes.
-func (s *Pages) transaction(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Transaction)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) transaction(req *site.Request, id ids.ID) (site.Response, error) {
 	t, err := req.Reports().Transaction(req.Context, id)
 	if err != nil {
 		return site.Response{}, err

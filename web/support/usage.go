@@ -22,11 +22,7 @@ import (
 // maxTopCustomers is how many customers of each credit the page names.
 const maxTopCustomers = 10
 
-func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
-	bys, err := groupings(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) usageReport(req *site.Request, bys []component.Option) (site.Response, error) {
 	in, problems := readUsageInput(req, bys)
 	list := req.Listing(req.AppPath("usage"), usageFilters...)
 	view := supportpage.UsageExplorer{
@@ -40,6 +36,7 @@ func (s *Pages) usageReport(req *site.Request) (site.Response, error) {
 		tab := req.Listing(list.Path, usageFilters[3:]...)
 		view.Ranges = append(view.Ranges, component.Tab{Label: r.label, Href: tab.At("range", r.key), Current: r.key == in.key})
 	}
+	var err error
 	if view.FeatureFilter, err = featureFilter(req, "All features"); err != nil {
 		return site.Response{}, err
 	}
@@ -282,11 +279,7 @@ func usageTop(req *site.Request, in usageInput) (list []supportpage.UsageCustome
 }
 
 // usageExport is a row for each bucket and group.
-func (s *Pages) usageExport(req *site.Request) (site.Response, error) {
-	bys, err := groupings(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) usageExport(req *site.Request, bys []component.Option) (site.Response, error) {
 	in, problems := readUsageInput(req, bys)
 	if len(problems) > 0 {
 		return site.Redirect(req.Listing(req.AppPath("usage"), usageFilters...).At("", "")), nil

@@ -276,11 +276,7 @@ func (s *Pages) changePlan(req *site.Request) (site.Response, error) {
 }
 
 // cancelPlan cancels at the end of the period, or undoes that.
-func (s *Pages) cancelPlan(req *site.Request) (site.Response, error) {
-	id, err := req.ID("id", ids.Wallet)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) cancelPlan(req *site.Request, id ids.ID) (site.Response, error) {
 	f := req.Form
 	if s.Cashier == nil {
 		return site.Response{}, fault.New(fault.PaymentsNotConfigured)

@@ -23,11 +23,7 @@ const planFilter = "plan:"
 // maxSearches bounds how often a page searches on for wallets of its filter.
 const maxSearches = 20
 
-func (s *Pages) wallets(req *site.Request) (site.Response, error) {
-	p, err := req.Before(ids.Wallet)
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) wallets(req *site.Request, p store.Page) (site.Response, error) {
 	q := reports.WalletQuery{Page: p}
 	options, err := walletFilters(req, &q)
 	if err != nil {
