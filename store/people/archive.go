@@ -53,8 +53,6 @@ func (o Org) Restore(ctx context.Context) error {
 }
 
 func (o Org) setArchived(ctx context.Context, tx peopleTx, at int64) error {
-	if _, err := tx.conn.Exec(ctx, `UPDATE organizations SET archived_at = $2 WHERE id = $1`, o.id, pg.OrNull(at)); err != nil {
-		return fmt.Errorf("store: archive organization: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, tx.conn, "archive organization", `UPDATE organizations SET archived_at = $2 WHERE id = $1`, o.id, pg.OrNull(at))
+	return err
 }

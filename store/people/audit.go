@@ -59,20 +59,13 @@ const auditColumns = `number, at, user_id, actor, address, request_id, applicati
 // AuditLog lists what was done by hand, newest first, and reports whether there
 // is more.
 func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, more bool, err error) {
-	rows, err := o.handles.pool.Query(ctx, `
+	list, err = collect(ctx, o.handles.pool, "audit log", o.readAudit, `
 		SELECT `+auditColumns+`
 		FROM audit_entries
 		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
 		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1, audit.Keys)
-	if err != nil {
-		return nil, false, fmt.Errorf("store: audit log: %w", err)
-	}
-	list, err = pgx.CollectRows(rows, o.readAudit)
-	if err != nil {
-		return nil, false, fmt.Errorf("store: audit log: %w", err)
-	}
 	list, more = pg.Cut(list, p.Limit)
-	return list, more, nil
+	return list, more, err
 }
 
 func (o Org) readAudit(row pgx.CollectableRow) (audit.Entry, error) {
@@ -118,15 +111,11 @@ func (o Org) VerifyAudit(ctx context.Context) (v AuditVerification, err error) {
 		}
 	}
 	for last := int64(0); ; {
-		rows, err := tx.Query(ctx, `
+		entries, err := collect(ctx, tx, "follow audit", o.readAudit, `
 			SELECT `+auditColumns+` FROM audit_entries
 			WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT $3`, o.id, last, auditStride)
 		if err != nil {
-			return v, fmt.Errorf("store: follow audit: %w", err)
-		}
-		entries, err := pgx.CollectRows(rows, o.readAudit)
-		if err != nil {
-			return v, fmt.Errorf("store: follow audit: %w", err)
+			return v, err
 		}
 		for _, e := range entries {
 			note(chain.Follow(e))

@@ -156,13 +156,7 @@ func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error)
 func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, error) {
 	scope := tenancy.Scope{AppID: app}
 	err := d.handles.pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return scope, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return scope, fmt.Errorf("store: scope of an application: %w", err)
-	}
-	return scope, nil
+	return scope, found("scope of an application", err)
 }
 
 // ConnectionScope leads from the connection that a provider's webhook names to the
@@ -170,13 +164,7 @@ func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, erro
 func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scope tenancy.Scope, err error) {
 	err = d.handles.pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
 		Scan(&scope.OrgID, &scope.AppID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return scope, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return scope, fmt.Errorf("store: scope of a connection: %w", err)
-	}
-	return scope, nil
+	return scope, found("scope of a connection", err)
 }
 
 // OrganizationIDs lists every organization there is, for the same tools.

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -103,11 +102,8 @@ func (o Org) holdMember(ctx context.Context, tx pgx.Tx, user ids.ID) (tenancy.Me
 	err := tx.QueryRow(ctx, `
 		SELECT m.role, m.permissions, m.created_at FROM members m WHERE m.org_id = $1 AND m.user_id = $2 FOR SHARE`,
 		o.id, user).Scan(&m.Role, &permissions, &m.CreatedAt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, fault.New(fault.PathNotFound)
-	}
 	if err != nil {
-		return m, fmt.Errorf("store: hold member: %w", err)
+		return m, found("hold member", err)
 	}
 	m.Custom = tenancy.StoredPermissions(permissions)
 	return m, nil
@@ -124,17 +120,9 @@ func readInvitation(row pgx.CollectableRow) (i Invitation, err error) {
 
 // Invitations lists those that can still be accepted, newest first.
 func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
-	rows, err := o.handles.pool.Query(ctx, `
+	return collect(ctx, o.handles.pool, "list invitations", readInvitation, `
 		SELECT `+invitationColumns+` FROM invitations i
 		WHERE i.org_id = $1 AND i.closed_at IS NULL AND i.expires_at > $2 ORDER BY i.id DESC`, o.id, now)
-	if err != nil {
-		return nil, fmt.Errorf("store: list invitations: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, readInvitation)
-	if err != nil {
-		return nil, fmt.Errorf("store: list invitations: %w", err)
-	}
-	return list, nil
 }
 
 // WithdrawInvitation closes an open invitation, if the actor could have sent it: an
@@ -145,17 +133,10 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `
+		open, err := find(ctx, tx, "hold invitation", readInvitation, `
 			SELECT `+invitationColumns+` FROM invitations i WHERE i.org_id = $1 AND i.id = $2 AND i.closed_at IS NULL FOR UPDATE`, o.id, id)
 		if err != nil {
-			return fmt.Errorf("store: hold invitation: %w", err)
-		}
-		open, err := pgx.CollectExactlyOneRow(rows, readInvitation)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.PathNotFound)
-		}
-		if err != nil {
-			return fmt.Errorf("store: hold invitation: %w", err)
+			return err
 		}
 		if err := by.CheckWithdraw(open.Access); err != nil {
 			return err
@@ -173,17 +154,10 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 // Invitation finds an invitation that can be accepted, by its link, and the
 // organization it leads to.
 func (e Auth) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
-	rows, err := e.handles.pool.Query(ctx, `
+	i, err = find(ctx, e.handles.pool, "invitation by link", readInvitation, `
 		SELECT `+invitationColumns+` FROM invitations i WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2`, link[:], now)
 	if err != nil {
-		return i, org, fmt.Errorf("store: invitation by link: %w", err)
-	}
-	i, err = pgx.CollectExactlyOneRow(rows, readInvitation)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return i, org, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return i, org, fmt.Errorf("store: invitation by link: %w", err)
+		return i, org, err
 	}
 	org, err = e.handles.Org(i.OrgID).Organization(ctx)
 	return i, org, err
@@ -204,27 +178,20 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, `
+		i, err = find(ctx, tx, "accept invitation", readInvitation, `
 			UPDATE invitations i SET closed_at = $2, accepted_by = $3
 			WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2
 			RETURNING `+invitationColumns, link[:], j.By.At, j.User.ID)
 		if err != nil {
-			return fmt.Errorf("store: accept invitation: %w", err)
+			return err
 		}
-		i, err = pgx.CollectExactlyOneRow(rows, readInvitation)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.PathNotFound)
-		}
-		if err != nil {
-			return fmt.Errorf("store: accept invitation: %w", err)
-		}
-		tag, err := tx.Exec(ctx, `
+		joined, err := exec(ctx, tx, "insert member", `
 			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (org_id, user_id) DO NOTHING`, i.OrgID, j.User.ID, string(i.Role), i.Custom.Names(), j.By.At)
 		if err != nil {
-			return fmt.Errorf("store: insert member: %w", err)
+			return err
 		}
-		if tag.RowsAffected() == 0 {
+		if joined == 0 {
 			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
 		return pg.AppendActive(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,24 +23,17 @@ const maxMailRoster = 500
 // MailRoster lists the members with what they want to be mailed about, the first to join
 // first.
 func (o Org) MailRoster(ctx context.Context) ([]MailMember, error) {
-	rows, err := o.handles.pool.Query(ctx, `
-		SELECT m.user_id, m.role, m.permissions, u.email, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
-		FROM members m JOIN users u ON u.id = m.user_id
-		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id LIMIT $2`, o.id, maxMailRoster)
-	if err != nil {
-		return nil, fmt.Errorf("store: mail roster: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m MailMember, err error) {
+	read := func(row pgx.CollectableRow) (m MailMember, err error) {
 		var permissions []string
 		var chosen [3]tenancy.MailScope
 		err = row.Scan(&m.UserID, &m.Role, &permissions, &m.Email, &chosen[0], &chosen[1], &chosen[2])
 		m.OrgID, m.Custom, m.Chosen = o.id, tenancy.StoredPermissions(permissions), mailPreferences(chosen)
 		return m, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("store: mail roster: %w", err)
 	}
-	return list, nil
+	return collect(ctx, o.handles.pool, "mail roster", read, `
+		SELECT m.user_id, m.role, m.permissions, u.email, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
+		FROM members m JOIN users u ON u.id = m.user_id
+		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id LIMIT $2`, o.id, maxMailRoster)
 }
 
 // mailPreferences are stored choices, in the order of the topics.
@@ -64,37 +56,27 @@ type Membership struct {
 
 // Memberships lists the organizations of the user, by name.
 func (p User) Memberships(ctx context.Context) ([]Membership, error) {
-	rows, err := p.handles.pool.Query(ctx, `
-		SELECT o.id, o.slug, o.name, m.role, m.permissions, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
-		FROM members m JOIN organizations o ON o.id = m.org_id
-		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
-	if err != nil {
-		return nil, fmt.Errorf("store: memberships: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Membership, err error) {
+	read := func(row pgx.CollectableRow) (m Membership, err error) {
 		var permissions []string
 		var chosen [3]tenancy.MailScope
 		err = row.Scan(&m.Organization.ID, &m.Organization.Slug, &m.Organization.Name, &m.Member.Role, &permissions, &chosen[0], &chosen[1], &chosen[2])
 		m.Member.OrgID, m.Member.UserID = m.Organization.ID, p.id
 		m.Member.Custom, m.Chosen = tenancy.StoredPermissions(permissions), mailPreferences(chosen)
 		return m, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("store: memberships: %w", err)
 	}
-	return list, nil
+	return collect(ctx, p.handles.pool, "memberships", read, `
+		SELECT o.id, o.slug, o.name, m.role, m.permissions, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
+		FROM members m JOIN organizations o ON o.id = m.org_id
+		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
 }
 
 // ChooseMails stores what the user wants to be mailed about in an organization.
 func (p User) ChooseMails(ctx context.Context, org ids.ID, chosen tenancy.MailPreferences) error {
-	tag, err := p.handles.pool.Exec(ctx, `
+	chose, err := exec(ctx, p.handles.pool, "choose mails", `
 		UPDATE members SET mail_alerts = nullif($3, ''), mail_webhooks = nullif($4, ''), mail_keys = nullif($5, '') WHERE org_id = $1 AND user_id = $2`,
 		org, p.id, string(chosen[tenancy.MailAlerts]), string(chosen[tenancy.MailWebhooks]), string(chosen[tenancy.MailKeys]))
-	if err != nil {
-		return fmt.Errorf("store: choose mails: %w", err)
+	if err == nil && chose == 0 {
+		err = fault.New(fault.PathNotFound)
 	}
-	if tag.RowsAffected() == 0 {
-		return fault.New(fault.PathNotFound)
-	}
-	return nil
+	return err
 }

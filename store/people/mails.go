@@ -50,18 +50,14 @@ func (o Outbox) Claim(ctx context.Context, now int64, lease time.Duration) (m Cl
 // Remove deletes a mail that was sent, refused or is too late. When another node has
 // claimed it since, nothing changes.
 func (o Outbox) Remove(ctx context.Context, m ClaimedMail) error {
-	if _, err := o.handles.pool.Exec(ctx, `DELETE FROM mails WHERE id = $1 AND tries = $2`, m.ID, m.Tries); err != nil {
-		return fmt.Errorf("store: remove mail: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, o.handles.pool, "remove mail", `DELETE FROM mails WHERE id = $1 AND tries = $2`, m.ID, m.Tries)
+	return err
 }
 
 // Retry makes a mail due again. When another node has claimed it since, nothing changes.
 func (o Outbox) Retry(ctx context.Context, m ClaimedMail, due int64) error {
-	if _, err := o.handles.pool.Exec(ctx, `UPDATE mails SET due_at = $3 WHERE id = $1 AND tries = $2`, m.ID, m.Tries, due); err != nil {
-		return fmt.Errorf("store: retry mail: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, o.handles.pool, "retry mail", `UPDATE mails SET due_at = $3 WHERE id = $1 AND tries = $2`, m.ID, m.Tries, due)
+	return err
 }
 
 // MailQueue describes the mails that wait.
@@ -87,16 +83,12 @@ const mailPage = 100
 func (o Outbox) Reseal(ctx context.Context, seal func(id ids.ID, sealed []byte) (again []byte)) error {
 	var last ids.ID
 	for {
-		rows, err := o.handles.pool.Query(ctx, `SELECT id, sealed FROM mails WHERE id > $1 ORDER BY id LIMIT $2`, last, mailPage)
-		if err != nil {
-			return fmt.Errorf("store: list mails: %w", err)
-		}
-		mails, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Mail, err error) {
+		mails, err := collect(ctx, o.handles.pool, "list mails", func(row pgx.CollectableRow) (m Mail, err error) {
 			err = row.Scan(&m.ID, &m.Sealed)
 			return m, err
-		})
+		}, `SELECT id, sealed FROM mails WHERE id > $1 ORDER BY id LIMIT $2`, last, mailPage)
 		if err != nil {
-			return fmt.Errorf("store: list mails: %w", err)
+			return err
 		}
 		for _, m := range mails {
 			last = m.ID

@@ -23,15 +23,7 @@ const listSecretKeys = `SELECT check_value FROM secret_keys ORDER BY created_at`
 // SecretKeys are the check values of the keys under which stored secrets may be
 // sealed.
 func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
-	rows, err := d.handles.pool.Query(ctx, listSecretKeys)
-	if err != nil {
-		return nil, fmt.Errorf("store: list secret keys: %w", err)
-	}
-	recorded, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-	if err != nil {
-		return nil, fmt.Errorf("store: list secret keys: %w", err)
-	}
-	return recorded, nil
+	return collect(ctx, d.handles.pool, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
 }
 
 // ChangeSecretKeys hands the recorded check values to decide, and stores what it
@@ -45,13 +37,9 @@ func (d Directory) changeSecretKeys(ctx context.Context, now int64, decide func(
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(secretKeysLock)); err != nil {
 			return fmt.Errorf("store: lock secret keys: %w", err)
 		}
-		rows, err := tx.Query(ctx, listSecretKeys)
+		recorded, err := collect(ctx, tx, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
 		if err != nil {
-			return fmt.Errorf("store: list secret keys: %w", err)
-		}
-		recorded, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		if err != nil {
-			return fmt.Errorf("store: list secret keys: %w", err)
+			return err
 		}
 		decision, err := decide(recorded)
 		if err != nil {

@@ -98,13 +98,10 @@ func (e Auth) ContinueSession(ctx context.Context, token string, s Session, cont
 }
 
 func (e Auth) updateSession(ctx context.Context, token, next string, s Session, content []byte) (there bool, err error) {
-	tag, err := e.handles.pool.Exec(ctx, `
+	updated, err := exec(ctx, e.handles.pool, "update session", `
 		UPDATE sessions SET hash = $8, content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
 		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, sessionHash(next))
-	if err != nil {
-		return false, fmt.Errorf("store: update session: %w", err)
-	}
-	return tag.RowsAffected() == 1, nil
+	return updated == 1, err
 }
 
 // A session is noted as seen at most so often.
@@ -113,33 +110,22 @@ const seenEvery = time.Minute
 // TouchSession notes that a session is in use, and reports whether that was due. It
 // leaves the content alone, which another request may just have written.
 func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
-	tag, err := e.handles.pool.Exec(ctx, `
+	seen, err := exec(ctx, e.handles.pool, "touch session", `
 		UPDATE sessions SET seen_at = $2, expires_at = $3, address = $4, agent = $5 WHERE hash = $1 AND seen_at <= $6`,
 		sessionHash(token), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, s.SeenAt-seenEvery.Milliseconds())
-	if err != nil {
-		return false, fmt.Errorf("store: touch session: %w", err)
-	}
-	return tag.RowsAffected() == 1, nil
+	return seen == 1, err
 }
 
 // CloseSession ends the session of a token.
 func (e Auth) CloseSession(ctx context.Context, token string) error {
-	if _, err := e.handles.pool.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, sessionHash(token)); err != nil {
-		return fmt.Errorf("store: delete session: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, e.handles.pool, "delete session", `DELETE FROM sessions WHERE hash = $1`, sessionHash(token))
+	return err
 }
 
 // Sessions lists where the person is signed in, the last seen first, and says
 // which of them has the token.
 func (p User) Sessions(ctx context.Context, token string, now int64) (list []Session, current ids.ID, err error) {
-	rows, err := p.handles.pool.Query(ctx, `
-		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
-		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
-	if err != nil {
-		return nil, current, fmt.Errorf("store: list sessions: %w", err)
-	}
-	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Session, error) {
+	read := func(row pgx.CollectableRow) (Session, error) {
 		s := Session{UserID: p.id}
 		var this bool
 		err := row.Scan(&s.ID, &s.CreatedAt, &s.SeenAt, &s.ExpiresAt, &s.Address, &s.Agent, &this)
@@ -147,23 +133,20 @@ func (p User) Sessions(ctx context.Context, token string, now int64) (list []Ses
 			current = s.ID
 		}
 		return s, err
-	})
-	if err != nil {
-		return nil, current, fmt.Errorf("store: list sessions: %w", err)
 	}
-	return list, current, nil
+	list, err = collect(ctx, p.handles.pool, "list sessions", read, `
+		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
+		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
+	return list, current, err
 }
 
 // EndSession ends one of the person's sessions.
 func (p User) EndSession(ctx context.Context, id ids.ID) error {
-	tag, err := p.handles.pool.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
-	if err != nil {
-		return fmt.Errorf("store: end session: %w", err)
+	ended, err := exec(ctx, p.handles.pool, "end session", `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
+	if err == nil && ended == 0 {
+		err = fault.New(fault.PathNotFound)
 	}
-	if tag.RowsAffected() == 0 {
-		return fault.New(fault.PathNotFound)
-	}
-	return nil
+	return err
 }
 
 // EndOtherSessions ends all of the person's sessions but the one of the token.
@@ -180,20 +163,15 @@ func (p User) EndOtherSessions(ctx context.Context, token string) error {
 // holdSession refuses a session that was ended while its request was under way, and keeps
 // it until the transaction ends.
 func holdSession(ctx context.Context, tx pgx.Tx, user ids.ID, token string) error {
-	tag, err := tx.Exec(ctx, `SELECT FROM sessions WHERE hash = $1 AND user_id = $2 FOR UPDATE`, sessionHash(token), user)
-	if err != nil {
-		return fmt.Errorf("store: hold session: %w", err)
+	held, err := exec(ctx, tx, "hold session", `SELECT FROM sessions WHERE hash = $1 AND user_id = $2 FOR UPDATE`, sessionHash(token), user)
+	if err == nil && held == 0 {
+		err = fault.Newf(fault.RevisionConflict, "You were signed out. Sign in again.")
 	}
-	if tag.RowsAffected() == 0 {
-		return fault.Newf(fault.RevisionConflict, "You were signed out. Sign in again.")
-	}
-	return nil
+	return err
 }
 
 // endSessions ends a person's sessions, all or all but one.
 func endSessions(ctx context.Context, tx pgx.Tx, user ids.ID, exceptToken string) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken)); err != nil {
-		return fmt.Errorf("store: end sessions: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, tx, "end sessions", `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken))
+	return err
 }

@@ -2,8 +2,6 @@ package people
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -47,15 +45,8 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 	if err := p.readAccount(ctx, &s); err != nil {
 		return s, err
 	}
-	rows, err := p.handles.pool.Query(ctx, `
-		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, coalesce(o.archived_at, 0), m.role, m.permissions, m.created_at
-		FROM members m JOIN organizations o ON o.id = m.org_id
-		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
-	if err != nil {
-		return s, fmt.Errorf("store: memberships: %w", err)
-	}
-	found := false
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+	member := false
+	_, err = collect(ctx, p.handles.pool, "memberships", func(row pgx.CollectableRow) (none struct{}, err error) {
 		var o tenancy.Organization
 		m := tenancy.Member{UserID: p.id}
 		var permissions []string
@@ -65,17 +56,17 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 		m.OrgID, m.Custom = o.ID, tenancy.StoredPermissions(permissions)
 		s.Organizations = append(s.Organizations, o)
 		if o.Slug == orgSlug {
-			s.Org, s.Member, found = o, m, true
+			s.Org, s.Member, member = o, m, true
 		}
 		return none, nil
-	})
-	if err != nil {
-		return s, fmt.Errorf("store: memberships: %w", err)
+	}, `
+		SELECT o.id, o.slug, o.name, o.requires_factor, o.created_at, coalesce(o.archived_at, 0), m.role, m.permissions, m.created_at
+		FROM members m JOIN organizations o ON o.id = m.org_id
+		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
+	if err != nil || orgSlug == "" {
+		return s, err
 	}
-	if orgSlug == "" {
-		return s, nil
-	}
-	if !found {
+	if !member {
 		return s, fault.New(fault.PathNotFound)
 	}
 	s.Applications, err = p.handles.Org(s.Org.ID).Applications(ctx)
@@ -89,32 +80,18 @@ func (p User) readAccount(ctx context.Context, s *PageContext) error {
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
 		WHERE u.id = $1`, p.id).
 		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.HasFactor, &s.MustChange, &s.PasswordAt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return fmt.Errorf("store: select account: %w", err)
-	}
-	return nil
+	return found("select account", err)
 }
 
 // Profile reads the user's account.
 func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 	err = p.handles.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
 		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return u, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return u, fmt.Errorf("store: select user: %w", err)
-	}
-	return u, nil
+	return u, found("select user", err)
 }
 
 // Rename changes the user's name.
 func (p User) Rename(ctx context.Context, name string) error {
-	if _, err := p.handles.pool.Exec(ctx, `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
-		return fmt.Errorf("store: rename user: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, p.handles.pool, "rename user", `UPDATE users SET name = $2 WHERE id = $1`, p.id, name)
+	return err
 }

@@ -34,13 +34,7 @@ func (e Auth) Account(ctx context.Context, email string) (a Account, err error) 
 		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
 		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.HasFactor)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return a, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return a, fmt.Errorf("store: account by address: %w", err)
-	}
-	return a, nil
+	return a, found("account by address", err)
 }
 
 // How many expired counts each attempt deletes.
@@ -94,11 +88,8 @@ func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now
 		if address == (credential.Hash{}) {
 			return nil
 		}
-		_, err = tx.Exec(ctx, `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
-		if err != nil {
-			return fmt.Errorf("store: count attempt at address: %w", err)
-		}
-		return nil
+		_, err = exec(ctx, tx, "count attempt at address", `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
+		return err
 	})
 	return decided, err
 }
@@ -127,10 +118,8 @@ func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Ha
 	if address == (credential.Hash{}) {
 		return nil
 	}
-	if _, err := e.handles.pool.Exec(ctx, `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:]); err != nil {
-		return fmt.Errorf("store: take back attempt at address: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, e.handles.pool, "take back attempt at address", `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:])
+	return err
 }
 
 // ChangePassword stores a new password and ends the sessions in all other browsers: one
@@ -174,11 +163,8 @@ func (p User) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action st
 // RehashPassword stores a costlier hash of the same password, unless the password has
 // changed meanwhile.
 func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
-	_, err := p.handles.pool.Exec(ctx, `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
-	if err != nil {
-		return fmt.Errorf("store: rehash password: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, p.handles.pool, "rehash password", `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
+	return err
 }
 
 // putPassword stores a password, permanent or until the given time, and ends the links
@@ -192,8 +178,6 @@ func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, no
 	if err != nil {
 		return fmt.Errorf("store: put password: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM password_resets WHERE user_id = $1`, user); err != nil {
-		return fmt.Errorf("store: end reset links: %w", err)
-	}
-	return nil
+	_, err = exec(ctx, tx, "end reset links", `DELETE FROM password_resets WHERE user_id = $1`, user)
+	return err
 }

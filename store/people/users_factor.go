@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -25,26 +24,20 @@ func (p User) Factor(ctx context.Context) (f Factor, err error) {
 	err = p.handles.pool.QueryRow(ctx, `
 		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
 		FROM second_factors f WHERE user_id = $1`, p.id).Scan(&f.SealedSeed, &f.LastStep, &f.CodesLeft)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return f, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return f, fmt.Errorf("store: select factor: %w", err)
-	}
-	return f, nil
+	return f, found("select factor", err)
 }
 
 // AddFactor stores an authenticator whose first code was verified, with its recovery
 // codes, and ends the sessions that were opened without it.
 func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
+		added, err := exec(ctx, tx, "insert factor", `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, by.At, f.LastStep)
 		if err != nil {
-			return fmt.Errorf("store: insert factor: %w", err)
+			return err
 		}
-		if tag.RowsAffected() == 0 {
+		if added == 0 {
 			return fault.Newf(fault.AlreadyExists, "Two-factor is already on. Turn it off first.")
 		}
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
@@ -81,29 +74,21 @@ func (p User) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credentia
 	if _, err := tx.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1`, p.id); err != nil {
 		return fmt.Errorf("store: delete recovery codes: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])`, p.id, hashes); err != nil {
-		return fmt.Errorf("store: insert recovery codes: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, tx, "insert recovery codes", `INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])`, p.id, hashes)
+	return err
 }
 
 // UseStep spends the code of a time step. It returns false when that step or a later
 // one was spent already.
 func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
-	tag, err := p.handles.pool.Exec(ctx, `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
-	if err != nil {
-		return false, fmt.Errorf("store: use step: %w", err)
-	}
-	return tag.RowsAffected() == 1, nil
+	used, err := exec(ctx, p.handles.pool, "use step", `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
+	return used == 1, err
 }
 
 // UseRecoveryCode spends a recovery code. It returns false for an unknown one.
 func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
-	tag, err := p.handles.pool.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
-	if err != nil {
-		return false, fmt.Errorf("store: use recovery code: %w", err)
-	}
-	return tag.RowsAffected() == 1, nil
+	used, err := exec(ctx, p.handles.pool, "use recovery code", `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
+	return used == 1, err
 }
 
 // RemoveFactor deletes the authenticator and its recovery codes, and ends the sessions
@@ -127,8 +112,6 @@ func (p User) removeFactor(ctx context.Context, tx pgx.Tx) error {
 	if err := p.putRecoveryCodes(ctx, tx, nil); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM second_factors WHERE user_id = $1`, p.id); err != nil {
-		return fmt.Errorf("store: delete factor: %w", err)
-	}
-	return nil
+	_, err := exec(ctx, tx, "delete factor", `DELETE FROM second_factors WHERE user_id = $1`, p.id)
+	return err
 }

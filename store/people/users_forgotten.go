@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/fault"
 	"purser/ids"
 	"purser/store/internal/pg"
 	"purser/tenancy"
@@ -70,13 +69,7 @@ func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (u
 	err = e.handles.pool.QueryRow(ctx, `
 		SELECT u.id, u.email, u.name, u.created_at FROM password_resets r JOIN users u ON u.id = r.user_id
 		WHERE r.hash = $1 AND r.expires_at > $2`, link[:], now).Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return u, fault.New(fault.PathNotFound)
-	}
-	if err != nil {
-		return u, fmt.Errorf("store: user of a reset link: %w", err)
-	}
-	return u, nil
+	return u, found("user of a reset link", err)
 }
 
 // ReplaceForgotten stores a new password in exchange for a link, which works once, and
@@ -85,11 +78,8 @@ func (e Auth) ReplaceForgotten(ctx context.Context, link credential.Hash, encode
 	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var user ids.ID
 		err := tx.QueryRow(ctx, `DELETE FROM password_resets WHERE hash = $1 AND expires_at > $2 RETURNING user_id`, link[:], by.At).Scan(&user)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fault.New(fault.PathNotFound)
-		}
 		if err != nil {
-			return fmt.Errorf("store: use reset link: %w", err)
+			return found("use reset link", err)
 		}
 		if err := putPassword(ctx, tx, user, encoded, by.At, 0); err != nil {
 			return err

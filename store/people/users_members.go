@@ -72,13 +72,10 @@ func (o Org) revokeAccess(ctx context.Context, tx peopleTx, user ids.ID) error {
 			return fmt.Errorf("store: end sessions: %w", err)
 		}
 	}
-	_, err := tx.conn.Exec(ctx, `
+	_, err := exec(ctx, tx.conn, "close invitations", `
 		UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND invited_by = $2 AND closed_at IS NULL`,
 		uuidOf(o.id), uuidOf(user), o.by.At)
-	if err != nil {
-		return fmt.Errorf("store: close invitations: %w", err)
-	}
-	return nil
+	return err
 }
 
 // accessFields adds an access to the fields of an audit row.
@@ -103,27 +100,20 @@ type MemberProfile struct {
 
 // Roster lists the organization's members with their names, the first to join first.
 func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
-	rows, err := o.handles.pool.Query(ctx, `
+	read := func(row pgx.CollectableRow) (MemberProfile, error) {
+		m := MemberProfile{Member: tenancy.Member{OrgID: o.id}}
+		var permissions []string
+		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenDay, &m.InvitedAs)
+		m.Custom = tenancy.StoredPermissions(permissions)
+		return m, err
+	}
+	return collect(ctx, o.handles.pool, "roster", read, `
 		SELECT m.user_id, m.role, m.permissions, m.created_at, u.name, u.email,
 			EXISTS (SELECT FROM second_factors f WHERE f.user_id = m.user_id),
 			coalesce((SELECT max(s.seen_at) / 86400000 * 86400000 FROM sessions s WHERE s.user_id = m.user_id), 0),
 			coalesce((SELECT i.note FROM invitations i WHERE i.org_id = $1 AND i.accepted_by = m.user_id ORDER BY i.closed_at DESC LIMIT 1), '')
 		FROM members m JOIN users u ON u.id = m.user_id
 		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id`, o.id)
-	if err != nil {
-		return nil, fmt.Errorf("store: roster: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (MemberProfile, error) {
-		m := MemberProfile{Member: tenancy.Member{OrgID: o.id}}
-		var permissions []string
-		err := row.Scan(&m.UserID, &m.Role, &permissions, &m.CreatedAt, &m.Name, &m.Email, &m.HasFactor, &m.SeenDay, &m.InvitedAs)
-		m.Custom = tenancy.StoredPermissions(permissions)
-		return m, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("store: roster: %w", err)
-	}
-	return list, nil
 }
 
 // lockedMembers are the members of one operation, while every member of the

@@ -79,13 +79,9 @@ func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err
 // auditAllOrganizations writes the action into the log of each of the user's
 // organizations, in one order, so that two of them cannot deadlock.
 func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
-	rows, err := tx.Query(ctx, `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
+	orgs, err := collect(ctx, tx, "organizations of a user", pgx.RowTo[ids.ID], `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
 	if err != nil {
-		return fmt.Errorf("store: organizations of a user: %w", err)
-	}
-	orgs, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
-	if err != nil {
-		return fmt.Errorf("store: organizations of a user: %w", err)
+		return err
 	}
 	for _, org := range orgs {
 		if err := pg.AppendAudit(ctx, tx.Conn(), org, by, d); err != nil {

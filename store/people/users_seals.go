@@ -22,14 +22,10 @@ type sealedSeed struct {
 func (d Directory) ResealSeeds(ctx context.Context, seal func(user ids.ID, sealed []byte) (again []byte)) error {
 	var last ids.ID
 	for {
-		rows, err := d.handles.pool.Query(ctx, `
+		seeds, err := collect(ctx, d.handles.pool, "list seeds", pgx.RowToStructByPos[sealedSeed], `
 			SELECT user_id, sealed_seed FROM second_factors WHERE user_id > $1 ORDER BY user_id LIMIT $2`, last, seedPage)
 		if err != nil {
-			return fmt.Errorf("store: list seeds: %w", err)
-		}
-		seeds, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sealedSeed])
-		if err != nil {
-			return fmt.Errorf("store: list seeds: %w", err)
+			return err
 		}
 		for _, s := range seeds {
 			last = s.User

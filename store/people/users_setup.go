@@ -17,12 +17,9 @@ import (
 
 // OfferSetup stores the hash of a setup link. It returns false once an account exists.
 func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
-	tag, err := e.handles.pool.Exec(ctx, `
+	links, err := exec(ctx, e.handles.pool, "offer setup", `
 		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
-	if err != nil {
-		return false, fmt.Errorf("store: offer setup: %w", err)
-	}
-	return tag.RowsAffected() == 1, nil
+	return links == 1, err
 }
 
 // SetupIsOpen reports whether a setup link is valid.
@@ -167,8 +164,6 @@ func insertAccount(ctx context.Context, conn *pgx.Conn, u tenancy.User, encoded 
 	if err != nil {
 		return fmt.Errorf("store: insert user: %w", err)
 	}
-	if _, err := conn.Exec(ctx, `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID, encoded, u.CreatedAt); err != nil {
-		return fmt.Errorf("store: insert password: %w", err)
-	}
-	return nil
+	_, err = exec(ctx, conn, "insert password", `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID, encoded, u.CreatedAt)
+	return err
 }
