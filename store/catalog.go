@@ -30,12 +30,8 @@ var (
 )
 
 // Catalog reads all credits, features and plans by their keys, in one snapshot.
-func (a App) Catalog(ctx context.Context) (state billing.CatalogState, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		state, err = tx.readCatalog(ctx)
-		return err
-	})
-	return state, err
+func (a App) Catalog(ctx context.Context) (billing.CatalogState, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (billing.CatalogState, error) { return tx.readCatalog(ctx) })
 }
 
 // readCatalog reads one row past the limit of each kind, so that a catalog that is too

@@ -51,12 +51,8 @@ func (tx appTx) updateCredit(ctx context.Context, c metering.Credit) error {
 }
 
 // Credit reads one credit.
-func (a App) Credit(ctx context.Context, key string) (c metering.Credit, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		c, err = tx.Credit(ctx, key)
-		return err
-	})
-	return c, err
+func (a App) Credit(ctx context.Context, key string) (metering.Credit, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (metering.Credit, error) { return tx.Credit(ctx, key) })
 }
 
 // Credits lists credits, newest first, and reports whether there are more.

@@ -110,12 +110,8 @@ func (tx appTx) insertPrice(ctx context.Context, f metering.Feature, number, now
 }
 
 // Feature reads one feature.
-func (a App) Feature(ctx context.Context, key string) (f metering.Feature, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		f, err = tx.feature(ctx, key)
-		return err
-	})
-	return f, err
+func (a App) Feature(ctx context.Context, key string) (metering.Feature, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (metering.Feature, error) { return tx.feature(ctx, key) })
 }
 
 func (tx appTx) feature(ctx context.Context, key string) (metering.Feature, error) {

@@ -38,12 +38,8 @@ func (a App) CreateWallet(ctx context.Context, id ids.ID, identity string, now i
 }
 
 // Wallet reads the wallet of an identity, with its balances, as of one moment.
-func (a App) Wallet(ctx context.Context, identity string) (w metering.Wallet, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		w, err = tx.Wallet(ctx, identity)
-		return err
-	})
-	return w, err
+func (a App) Wallet(ctx context.Context, identity string) (metering.Wallet, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (metering.Wallet, error) { return tx.Wallet(ctx, identity) })
 }
 
 // Wallets lists wallets with their balances, newest first, and reports whether

@@ -118,12 +118,10 @@ func (a App) NextDelivery(ctx context.Context, endpoint ids.ID) (int64, error) {
 // An endpoint that is paused by it says so in a notification. What was deleted meanwhile
 // is left alone, and so is an endpoint that has another URL by now: the delivery is sent
 // there, unless the receiver at the previous one has it.
-func (a App) Finish(ctx context.Context, attempt Attempt, result notify.Result, now int64, random uint64) (e notify.Endpoint, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		e, err = finish(ctx, tx, attempt, result, now, random)
-		return err
+func (a App) Finish(ctx context.Context, attempt Attempt, result notify.Result, now int64, random uint64) (notify.Endpoint, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (notify.Endpoint, error) {
+		return finish(ctx, tx, attempt, result, now, random)
 	})
-	return e, err
 }
 
 func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Result, now int64, random uint64) (notify.Endpoint, error) {

@@ -61,12 +61,8 @@ type Page struct {
 }
 
 // Feed reads a part of the feed. A filtered page may be empty and have more behind it.
-func (a App) Feed(ctx context.Context, q Query) (page Page, err error) {
-	err = a.app.Snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		page, err = feedPage(ctx, tx, q)
-		return err
-	})
-	return page, err
+func (a App) Feed(ctx context.Context, q Query) (Page, error) {
+	return pg.Return(ctx, a.app.Snapshot, func(ctx context.Context, tx *pg.Tx) (Page, error) { return feedPage(ctx, tx, q) })
 }
 
 func feedPage(ctx context.Context, tx *pg.Tx, q Query) (Page, error) {

@@ -47,12 +47,8 @@ type feed struct {
 // Number gives numbers to notifications that have none, at most notify.MaxBatch, and
 // returns how many it numbered. When it returns notify.MaxBatch there may be more. Their
 // deliveries are due now, by the application's clock.
-func (a App) Number(ctx context.Context, now int64) (numbered int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		numbered, err = number(ctx, tx, now)
-		return err
-	})
-	return numbered, err
+func (a App) Number(ctx context.Context, now int64) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return number(ctx, tx, now) })
 }
 
 // number reads again after the lock, by a statement of its own: it sees all that the

@@ -78,12 +78,8 @@ type replayed struct {
 
 // Replay makes deliveries of a range due again, at most notify.MaxReplay, and returns
 // how many. What is pending stays as it is.
-func (a App) Replay(ctx context.Context, r Replay) (queued int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		queued, err = replay(ctx, tx, r)
-		return err
-	})
-	return queued, err
+func (a App) Replay(ctx context.Context, r Replay) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return replay(ctx, tx, r) })
 }
 
 func replay(ctx context.Context, tx *pg.Tx, r Replay) (int, error) {
@@ -150,12 +146,10 @@ func (r Replay) links(e notify.Endpoint, list []replayed, previous int64) (links
 
 // Redeliver sends a notification again: to one endpoint, or to each that it was sent to
 // when the id is zero. It returns how many deliveries are due now.
-func (a App) Redeliver(ctx context.Context, notification, endpoint ids.ID, now int64) (queued int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		queued, err = redeliver(ctx, tx, notification, endpoint, now)
-		return err
+func (a App) Redeliver(ctx context.Context, notification, endpoint ids.ID, now int64) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) {
+		return redeliver(ctx, tx, notification, endpoint, now)
 	})
-	return queued, err
 }
 
 func redeliver(ctx context.Context, tx *pg.Tx, notification, endpoint ids.ID, now int64) (int, error) {

@@ -40,12 +40,8 @@ var (
 // Prune deletes notifications from before a time of the application's clock, with their
 // deliveries, at most MaxPrune, and returns how many. The feed then begins later: what
 // is kept has no gap.
-func (a App) Prune(ctx context.Context, before int64) (deleted int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		deleted, err = prune(ctx, tx, before)
-		return err
-	})
-	return deleted, err
+func (a App) Prune(ctx context.Context, before int64) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return prune(ctx, tx, before) })
 }
 
 func prune(ctx context.Context, tx *pg.Tx, before int64) (int, error) {

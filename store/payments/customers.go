@@ -26,12 +26,8 @@ var (
 )
 
 // Customer returns the provider's customer id of the identity, or ErrUnknown.
-func (a Accounts) Customer(ctx context.Context, connection ids.ID, identity string) (customerID string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		customerID, err = tx.customer(ctx, connection, identity)
-		return err
-	})
-	return customerID, err
+func (a Accounts) Customer(ctx context.Context, connection ids.ID, identity string) (string, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (string, error) { return tx.customer(ctx, connection, identity) })
 }
 
 func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string) (string, error) {

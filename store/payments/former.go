@@ -16,12 +16,8 @@ var lockFormerConnections = pg.Declare("lock former connections", `
 	ORDER BY id FOR NO KEY UPDATE`)
 
 // UsesOfConnection counts what keeps an account from being replaced.
-func (a Accounts) UsesOfConnection(ctx context.Context, id ids.ID) (n int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		n, err = tx.usesOfConnection(ctx, id)
-		return err
-	})
-	return n, err
+func (a Accounts) UsesOfConnection(ctx context.Context, id ids.ID) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (int, error) { return tx.usesOfConnection(ctx, id) })
 }
 
 func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {

@@ -302,12 +302,10 @@ func bounded(b metering.Balance, d metering.Delta) (after metering.Balance, move
 }
 
 // IdentityOfCharge returns the identity whose payment a charge is.
-func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (identity string, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		identity, err = tx.identityOfCharge(ctx, chargeID, intentID)
-		return err
+func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (string, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (string, error) {
+		return tx.identityOfCharge(ctx, chargeID, intentID)
 	})
-	return identity, err
 }
 
 func (tx appTx) identityOfCharge(ctx context.Context, chargeID, intentID string) (string, error) {

@@ -80,12 +80,10 @@ func readSubscription(row pgx.CollectableRow) (billing.Subscription, error) {
 
 // Subscription reads the identity's subscription: the live one, or else an incomplete
 // one.
-func (a App) Subscription(ctx context.Context, identity string) (s billing.Subscription, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		s, err = tx.subscription(ctx, identity)
-		return err
+func (a App) Subscription(ctx context.Context, identity string) (billing.Subscription, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (billing.Subscription, error) {
+		return tx.subscription(ctx, identity)
 	})
-	return s, err
 }
 
 func (tx appTx) subscription(ctx context.Context, identity string) (billing.Subscription, error) {

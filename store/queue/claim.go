@@ -69,12 +69,8 @@ var (
 
 // ClaimJobs leases due jobs, the longest waiting first. A job that another claim holds
 // is left out until its lease runs out.
-func (a App) ClaimJobs(ctx context.Context, in ClaimInput) (batch JobBatch, err error) {
-	err = a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
-		batch, err = tx.claimJobs(ctx, in)
-		return err
-	})
-	return batch, err
+func (a App) ClaimJobs(ctx context.Context, in ClaimInput) (JobBatch, error) {
+	return pg.Return(ctx, a.clocked().transact, func(ctx context.Context, tx Tx) (JobBatch, error) { return tx.claimJobs(ctx, in) })
 }
 
 func (tx Tx) claimJobs(ctx context.Context, in ClaimInput) (batch JobBatch, err error) {

@@ -35,12 +35,10 @@ var topWallets = pg.Declare("top wallets of a month", `
 
 // Top lists the customers that were charged most in the month of UTC that a moment is in,
 // at most limit of each credit.
-func (a App) Top(ctx context.Context, moment int64, limit int) (list []TopWallet, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		list, err = pg.Collect(ctx, tx, topWallets, readTopWallet, rollup.MonthOf(moment), limit)
-		return err
+func (a App) Top(ctx context.Context, moment int64, limit int) ([]TopWallet, error) {
+	return pg.Return(ctx, a.read, func(ctx context.Context, tx *pg.Tx) ([]TopWallet, error) {
+		return pg.Collect(ctx, tx, topWallets, readTopWallet, rollup.MonthOf(moment), limit)
 	})
-	return list, err
 }
 
 func readTopWallet(row pgx.CollectableRow) (w TopWallet, err error) {

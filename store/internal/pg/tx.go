@@ -98,6 +98,15 @@ func RetryKeyed[T any](ctx context.Context, transact func(context.Context, func(
 	return err
 }
 
+// Return is transact for work with a result.
+func Return[T, R any](ctx context.Context, transact func(context.Context, func(context.Context, T) error) error, work func(context.Context, T) (R, error)) (result R, err error) {
+	err = transact(ctx, func(ctx context.Context, tx T) error {
+		result, err = work(ctx, tx)
+		return err
+	})
+	return result, err
+}
+
 // Snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) Snapshot(ctx context.Context, work func(context.Context, *Tx) error) error {
 	a.begins = BeginSnapshot
