@@ -13,7 +13,6 @@ func (in input) Has(name string) bool {
 	return given
 }
 
-// Text reads a string.
 func (in input) Text(name string) string { return field[string](in, name) }
 
 // Int reads an integer.

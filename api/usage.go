@@ -158,7 +158,6 @@ func showEvent(d *metering.Decision) eventReply {
 	return shown
 }
 
-// event reads an event.
 func (c *call) event(from input, identity string, transaction ids.ID) store.Usage {
 	use := c.usage(from, identity)
 	use.EventID, use.TransactionID = from.Text("id"), transaction

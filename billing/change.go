@@ -32,7 +32,6 @@ type Change struct {
 // ChangeKind is how a change of plan takes effect.
 type ChangeKind string
 
-// The kinds of change.
 const (
 	StartFree ChangeKind = "start_free" // a first subscription, without payment
 	Checkout  ChangeKind = "checkout"   // paid in a checkout session, as a new subscription

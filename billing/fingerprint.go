@@ -18,7 +18,6 @@ type ChangeRequest struct {
 	PlanKey  string
 }
 
-// Fingerprint is that of the request.
 func (r ChangeRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationChange, r.Identity, r.PlanKey)
 }
@@ -29,7 +28,6 @@ type CancelRequest struct {
 	CancelAtPeriodEnd bool
 }
 
-// Fingerprint is that of the request.
 func (r CancelRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationCancel, r.Identity, strconv.FormatBool(r.CancelAtPeriodEnd))
 }
@@ -42,7 +40,6 @@ type CheckoutRequest struct {
 	CancelURL  string
 }
 
-// Fingerprint is that of the request.
 func (r CheckoutRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationCheckout, r.Identity, r.PlanKey, r.SuccessURL, r.CancelURL)
 }
@@ -58,7 +55,6 @@ type TopUpRequest struct {
 	CancelURL   string
 }
 
-// Fingerprint is that of the request.
 func (r TopUpRequest) Fingerprint() Fingerprint {
 	return fingerprint(OperationTopUp, r.Identity, r.CreditKey, r.Amount.String(),
 		strconv.FormatInt(r.AmountCents, 10), r.Currency, r.SuccessURL, r.CancelURL)

@@ -33,7 +33,6 @@ type Operation struct {
 	AttemptedAt int64 // when this step was first sent in this attempt; zero when not yet
 }
 
-// OperationKind is what an operation is for.
 type OperationKind string
 
 // The kinds of operations. The first four are requested by callers.
@@ -48,7 +47,6 @@ const (
 // Step is one call of an operation.
 type Step string
 
-// The steps.
 const (
 	StepExpire   Step = "expire"   // a session
 	StepSession  Step = "session"  // a new one; the customer is charged on its page, not by the call
@@ -68,10 +66,8 @@ const (
 // Charges reports whether the call itself can charge.
 func (s Step) Charges() bool { return s == StepUpgrade }
 
-// OperationState is the state of an operation.
 type OperationState string
 
-// The states of an operation.
 const (
 	OperationRunning OperationState = "running"
 	OperationDone    OperationState = "done"

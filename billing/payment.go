@@ -40,7 +40,6 @@ type Source struct {
 	ID   string
 }
 
-// SourceKind is the kind of a payment object.
 type SourceKind string
 
 // The kinds of payment objects. A free period has no object at the provider.

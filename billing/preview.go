@@ -40,7 +40,6 @@ type Preview struct {
 // PreviewKind is how a change shows to the customer.
 type PreviewKind string
 
-// The kinds of a preview.
 const (
 	PreviewStart     PreviewKind = "start"
 	PreviewUpgrade   PreviewKind = "upgrade"

@@ -16,7 +16,6 @@ type Price struct {
 // Free reports whether nothing is charged.
 func (p Price) Free() bool { return p.AmountCents == 0 }
 
-// Interval is the billing interval.
 type Interval string
 
 // The intervals of a plan.

@@ -50,7 +50,6 @@ type Action struct {
 // ActionKind is the call to make.
 type ActionKind string
 
-// The actions.
 const (
 	CancelNow     ActionKind = "cancel_now"     // cancel a subscription, without proration or invoice
 	RefundInvoice ActionKind = "refund_invoice" // refund all that was paid of it
@@ -68,7 +67,6 @@ type Alert struct {
 // AlertKind is what to review.
 type AlertKind string
 
-// The alerts.
 const (
 	UnknownPrice          AlertKind = "unknown_price"      // sold or scheduled at the provider directly: the previous terms stay
 	UnrequestedUpdate     AlertKind = "unasked_update"     // a paid update that was not requested here: nothing is granted

@@ -30,7 +30,6 @@ func (s ProviderSubscription) EndsWithPeriod() bool {
 // ProviderStatus is the provider's status of a subscription.
 type ProviderStatus string
 
-// The statuses of the provider.
 const (
 	ProviderIncomplete        ProviderStatus = "incomplete"
 	ProviderIncompleteExpired ProviderStatus = "incomplete_expired"
@@ -81,7 +80,6 @@ type ProviderInvoice struct {
 	Lines       []ProviderLine
 }
 
-// InvoiceStatus is the provider's status of an invoice.
 type InvoiceStatus string
 
 // The statuses of an invoice.
@@ -104,7 +102,6 @@ const (
 	ReasonUpdate InvoiceReason = "subscription_update"
 )
 
-// ProviderLine is one line of an invoice.
 type ProviderLine struct {
 	Subscription bool // it bills a subscription, not an extra item
 	Proration    bool
@@ -113,7 +110,6 @@ type ProviderLine struct {
 	Period       metering.Period
 }
 
-// ProviderSession is a checkout session.
 type ProviderSession struct {
 	ID             string
 	Status         SessionStatus

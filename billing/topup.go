@@ -21,7 +21,6 @@ type TopUp struct {
 	CreatedAt    int64
 }
 
-// TopUpStatus is the status of a top-up.
 type TopUpStatus string
 
 // The statuses of a top-up.

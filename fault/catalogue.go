@@ -165,7 +165,6 @@ func Codes() []Code {
 	return slices.Sorted(maps.Keys(catalogue))
 }
 
-// Known reports whether the catalogue has the code.
 func Known(code Code) bool {
 	_, known := catalogue[code]
 	return known

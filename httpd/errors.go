@@ -177,7 +177,6 @@ type WaitError struct {
 	Wait time.Duration
 }
 
-// Unwrap gives the refusal.
 func (w *WaitError) Unwrap() error { return w.Fault }
 
 // RetryAfter is the Retry-After of a refusal in whole seconds, at least one.

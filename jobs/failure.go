@@ -22,10 +22,8 @@ type Failure struct {
 	Stop bool
 }
 
-// Error is the text of the error.
 func (f *Failure) Error() string { return f.Err.Error() }
 
-// Unwrap is the error.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // failureOf completes what an error says about its job.

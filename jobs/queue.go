@@ -173,5 +173,4 @@ func pause(ctx context.Context, length time.Duration) error {
 
 func (q *Queue) realNow() int64 { return q.options.Now().UnixMilli() }
 
-// kinds are the kinds of a lane.
 func (q *Queue) kinds(lane Lane) []queue.JobKind { return slices.Clone(q.lanes[lane]) }

@@ -20,7 +20,6 @@ const (
 // Presets lists them in the order in which they are offered.
 func Presets() []Preset { return []Preset{Setup, Ingestion, ReadOnly, Custom} }
 
-// ParsePreset reads a preset.
 func ParsePreset(text string) (Preset, error) {
 	switch p := Preset(text); p {
 	case Setup, Ingestion, ReadOnly, Custom:

@@ -115,10 +115,8 @@ func (s Secret) String() string {
 // Format prints String, whatever the verb.
 func (s Secret) Format(state fmt.State, _ rune) { io.WriteString(state, s.String()) }
 
-// GoString is String.
 func (s Secret) GoString() string { return s.String() }
 
-// LogValue logs String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // MarshalText encodes String, and with it JSON.

@@ -10,7 +10,6 @@ import (
 	letters "purser/views/mail"
 )
 
-// InvitationLetter invites to an organization.
 func InvitationLetter(organization, inviter, role, link string, expiresAt int64) letters.Letter {
 	return letters.Letter{
 		Subject:    "You're invited to join " + letters.Name(organization),
@@ -36,7 +35,6 @@ func SignInLetter(where Where) letters.Letter {
 		"If this was you, there is nothing to do. If not, change your password and end the session under Your account.", where)
 }
 
-// PasswordLetter tells of a new password.
 func PasswordLetter(where Where) letters.Letter {
 	return notice("Your Purser password was changed",
 		"The password of your Purser account was changed. All other sessions were ended.",
@@ -49,7 +47,6 @@ func FactorLetter(change string, where Where) letters.Letter {
 		"If this wasn't you, change your password at once and ask an owner of your organization for help.", where)
 }
 
-// KeyLetter tells of a new API key.
 func KeyLetter(key, application, organization, by, link string, where Where) letters.Letter {
 	l := notice("New API key in "+letters.Name(application),
 		"An API key was created in the application “"+letters.Name(application)+"” of “"+letters.Name(organization)+"”.",

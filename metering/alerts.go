@@ -95,7 +95,6 @@ func NewAlertRule(r AlertRule) (AlertRule, error) {
 	return r, nil
 }
 
-// AlertType is what an alert says.
 type AlertType string
 
 // The types of alerts, as notifications have them.
@@ -120,7 +119,6 @@ type AlertMark struct {
 	Period  int64 // start of the allowance's period
 }
 
-// AlertMarks are the marks of one wallet.
 type AlertMarks map[MarkKey]AlertMark
 
 // Alert is a raised alert, or a recovered balance.

@@ -2,7 +2,6 @@ package metering
 
 import "purser/fault"
 
-// Verdict is the result of a decision.
 type Verdict string
 
 // The verdicts. Refused usage may succeed later with another state; unprocessable usage

@@ -69,7 +69,6 @@ type Allowance struct {
 	Overage Overage
 }
 
-// Limited reports whether there is a limit.
 func (a Allowance) Limited() bool { return a.Overage != "" }
 
 // Remaining is the rest of the limit before the usage. It is never negative, although

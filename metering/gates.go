@@ -3,7 +3,6 @@ package metering
 // Gate is one of the checks that usage has to pass.
 type Gate string
 
-// The gates.
 const (
 	GateEventID       Gate = "event_id"      // is the event id new?
 	GateAmount        Gate = "amount"        // is an amount sent exactly when the pricing requires one?
@@ -19,7 +18,6 @@ var gates = [...]Gate{
 	GateEventID, GateAmount, GateDeduplication, GateSubscription, GateAllowance, GatePrice, GateBalance,
 }
 
-// Outcome is the result of a gate.
 type Outcome string
 
 // The outcomes. Settled means that the answer was found here and costs nothing.

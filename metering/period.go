@@ -13,7 +13,6 @@ type Period struct {
 	Start, End int64
 }
 
-// IsZero reports whether this is no period at all.
 func (p Period) IsZero() bool { return p == Period{} }
 
 // Contains reports whether the moment lies in the period.

@@ -15,7 +15,6 @@ type Subscription struct {
 	Terms  Terms
 }
 
-// SubscriptionStatus is the status of a subscription.
 type SubscriptionStatus string
 
 // The statuses of a subscription.

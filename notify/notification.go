@@ -47,10 +47,8 @@ var types = []Type{
 	SubscriptionEnded, PlanSynced, PlanSyncFailed, KeyExpiring, KeyRevoked, WebhookPaused,
 }
 
-// Types are all types.
 func Types() []Type { return slices.Clone(types) }
 
-// Known reports whether the type exists.
 func (t Type) Known() bool { return slices.Contains(types, t) }
 
 // Notification is what an application tells about one change.

@@ -34,7 +34,6 @@ func Delay(attempts int, random uint64) time.Duration {
 	return delay + delay/1000*time.Duration(spread)
 }
 
-// DeliveryStatus is the state of a delivery.
 type DeliveryStatus string
 
 // The states of a delivery.
@@ -44,7 +43,6 @@ const (
 	Failed    DeliveryStatus = "failed" // given up: a replay sends it again
 )
 
-// EndpointStatus is the state of an endpoint.
 type EndpointStatus string
 
 // The states of an endpoint. Deliveries of one that is not enabled stay pending.
@@ -57,7 +55,6 @@ const (
 // PauseReason is why an endpoint is not enabled.
 type PauseReason string
 
-// The reasons.
 const (
 	PauseRequested PauseReason = "requested" // by a person or an API key
 	PauseFailing   PauseReason = "failing"   // no success in PauseAfter

@@ -26,7 +26,6 @@ const (
 // Secret signs the webhooks of an endpoint. It does not print: Reveal shows it.
 type Secret struct{ key []byte }
 
-// NewSecret creates a secret.
 func NewSecret(random io.Reader) (Secret, error) {
 	key := make([]byte, secretSize)
 	if _, err := io.ReadFull(random, key); err != nil {

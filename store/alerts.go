@@ -118,7 +118,6 @@ func factsOfAlertRule(r metering.AlertRule) audit.Fields {
 	return facts
 }
 
-// AlertRule reads one rule.
 func (a App) AlertRule(ctx context.Context, key string) (metering.AlertRule, error) {
 	return pg.FindOne(ctx, a.app, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), key)
 }

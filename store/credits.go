@@ -50,7 +50,6 @@ func (tx appTx) updateCredit(ctx context.Context, c metering.Credit) error {
 	return tx.Exec(ctx, updateCredit, 1, c.ID, c.Name, c.Unit, c.Revision)
 }
 
-// Credit reads one credit.
 func (a App) Credit(ctx context.Context, key string) (metering.Credit, error) {
 	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (metering.Credit, error) { return tx.Credit(ctx, key) })
 }

@@ -109,7 +109,6 @@ func (tx appTx) insertPrice(ctx context.Context, f metering.Feature, number, now
 	})
 }
 
-// Feature reads one feature.
 func (a App) Feature(ctx context.Context, key string) (metering.Feature, error) {
 	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (metering.Feature, error) { return tx.feature(ctx, key) })
 }

@@ -109,7 +109,6 @@ func (tx appTx) insertKey(ctx context.Context, k keys.APIKey) error {
 	return tx.Exec(ctx, insertKeyAddress, 1, tx.Scope.OrgID, k.ID, k.Hash[:])
 }
 
-// Key reads one key.
 func (a App) Key(ctx context.Context, id ids.ID) (keys.APIKey, error) {
 	return pg.FindOne(ctx, a.app, selectKey, a.readKey, fault.New(fault.APIKeyNotFound), id)
 }

@@ -100,7 +100,6 @@ func (tx appTx) referAndSync(ctx context.Context, p billing.Plan) error {
 	return tx.syncPlan(ctx, p)
 }
 
-// Plan reads one plan.
 func (a App) Plan(ctx context.Context, key string) (billing.Plan, error) {
 	return pg.FindOne(ctx, a.app, ledger.SelectPlan, ledger.ReadPlan, fault.New(fault.PlanNotFound), key)
 }

@@ -5,14 +5,12 @@ import "purser/fault"
 // MailTopic is what a mail to members is about.
 type MailTopic string
 
-// The topics.
 const (
 	MailAlerts   MailTopic = "alerts"   // a low or exhausted balance, a used allowance
 	MailWebhooks MailTopic = "webhooks" // a paused webhook endpoint
 	MailKeys     MailTopic = "keys"     // an API key that expires soon
 )
 
-// MailTopics lists them.
 func MailTopics() []MailTopic { return []MailTopic{MailAlerts, MailWebhooks, MailKeys} }
 
 // MailScope is which applications of an organization a member gets mails about.
@@ -25,7 +23,6 @@ const (
 	MailAll  MailScope = "all"
 )
 
-// ParseMailScope reads a scope.
 func ParseMailScope(text string) (MailScope, error) {
 	switch s := MailScope(text); s {
 	case MailNone, MailLive, MailAll:

@@ -13,7 +13,6 @@ type Member struct {
 	CreatedAt int64
 }
 
-// May reports whether the member holds the permission.
 func (m Member) May(p Permission) bool { return m.Permissions().Has(p) }
 
 // CheckInvite refuses an invitation that m may not send.

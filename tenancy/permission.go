@@ -113,7 +113,6 @@ func (p Permission) Allows() string {
 	return described[p].allows
 }
 
-// ParsePermission reads a permission's name.
 func ParsePermission(name string) (Permission, error) {
 	p, known := byName[name]
 	if !known {

@@ -12,7 +12,6 @@ import (
 // sent goes by name. Equal sets are ==.
 type Permissions struct{ bits uint64 }
 
-// PermissionsOf is the set of these.
 func PermissionsOf(list ...Permission) Permissions {
 	var s Permissions
 	for _, p := range list {
@@ -61,10 +60,8 @@ func StoredPermissions(names []string) Permissions {
 	return s
 }
 
-// Has reports whether p is in the set.
 func (s Permissions) Has(p Permission) bool { return s.bits&bit(p) != 0 }
 
-// With is the set and p.
 func (s Permissions) With(p Permission) Permissions { return Permissions{s.bits | bit(p)} }
 
 // Union is what either set has.
@@ -76,7 +73,6 @@ func (s Permissions) Minus(t Permissions) Permissions { return Permissions{s.bit
 // Within reports whether t has all that s has.
 func (s Permissions) Within(t Permissions) bool { return s.Minus(t).IsEmpty() }
 
-// IsEmpty reports whether the set has nothing in it.
 func (s Permissions) IsEmpty() bool { return s.bits == 0 }
 
 // A number that names no permission has no bit, so that it is never held.

@@ -16,7 +16,6 @@ type User struct {
 	CreatedAt int64
 }
 
-// NewUser makes a user.
 func NewUser(id ids.ID, email, name string, now int64) (User, error) {
 	email, err := ParseEmail(email)
 	if err != nil {

@@ -59,7 +59,6 @@ type peer struct {
 	scanAfter int64
 }
 
-// connection is an accepted connection.
 type connection struct {
 	net.Conn
 	owner *connections
@@ -141,7 +140,6 @@ func (l *connections) add(c *connection) bool {
 	return true
 }
 
-// remove removes a closed connection.
 func (l *connections) remove(c *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -105,7 +105,6 @@ func (l *listener) check() error {
 	return nil
 }
 
-// feedPage is a page of the feed.
 type feedPage struct {
 	Data      []notify.Body `json:"data"`
 	NextAfter int64         `json:"nextAfter"`

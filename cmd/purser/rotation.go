@@ -76,7 +76,6 @@ func (r rotation) run(ctx context.Context) error {
 // resealCounts counts what a pass resealed and what no key opens.
 type resealCounts struct{ seeds, accounts, endpoints, mails, lost int }
 
-// add adds what another pass resealed.
 func (c *resealCounts) add(pass resealCounts) {
 	c.seeds, c.accounts, c.endpoints, c.mails = c.seeds+pass.seeds, c.accounts+pass.accounts, c.endpoints+pass.endpoints, c.mails+pass.mails
 }

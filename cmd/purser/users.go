@@ -37,7 +37,6 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 	})
 }
 
-// makeOwner makes a user an owner of an organization.
 func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	var org orgFlags
 	flags := flag.NewFlagSet("users own", flag.ContinueOnError)

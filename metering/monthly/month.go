@@ -26,10 +26,8 @@ func MonthOf(ms int64) Month { return Month(time.UnixMilli(ms).UTC().Format(mont
 // End is the first moment after the month, in milliseconds.
 func (m Month) End() int64 { return m.start().AddDate(0, 1, 0).UnixMilli() }
 
-// Next is the month after.
 func (m Month) Next() Month { return MonthOf(m.End()) }
 
-// Previous is the month before.
 func (m Month) Previous() Month { return MonthOf(m.start().UnixMilli() - 1) }
 
 func (m Month) start() time.Time {

@@ -12,7 +12,6 @@ import (
 // Unit is the length of a bucket.
 type Unit string
 
-// The units.
 const (
 	ByHour  Unit = "hour"
 	ByDay   Unit = "day"
@@ -189,7 +188,6 @@ func extend(list []metering.Period, start, end int64) []metering.Period {
 	return list
 }
 
-// From is the start of the first bucket.
 func (b Buckets) From() int64 { return b.Starts[0] }
 
 // Before are as many buckets that end where these begin.

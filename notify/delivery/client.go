@@ -148,7 +148,6 @@ func clean(text string, most int) string {
 	return text
 }
 
-// Header is a header of a webhook.
 type Header struct{ Name, Value string }
 
 // headers are those of a webhook besides its signature.

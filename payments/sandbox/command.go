@@ -64,7 +64,6 @@ func (s *Server) Dispute(ctx context.Context, app ids.ID, checkoutID, outcome st
 	return made, s.drainWebhooks(ctx, app)
 }
 
-// OpenInvoices lists the open invoices of subscriptions.
 func (s *Server) OpenInvoices(ctx context.Context, app ids.ID, subscriptions []string) (list []engine.OpenInvoice, err error) {
 	err = s.view(ctx, app, func(account *engine.Account, _ engine.Env) error {
 		list = account.OpenInvoices(subscriptions)

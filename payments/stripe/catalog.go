@@ -15,7 +15,6 @@ type Product struct {
 	Active bool
 }
 
-// Product reads a product.
 func (c *Client) Product(ctx context.Context, id string) (Product, error) {
 	p, err := c.api.Products.Get(id, &sdk.ProductParams{Params: params(ctx)})
 	if err != nil {
@@ -55,7 +54,6 @@ type Price struct {
 	billing.Price
 }
 
-// Price reads a price.
 func (c *Client) Price(ctx context.Context, id string) (Price, error) {
 	p, err := c.api.Prices.Get(id, &sdk.PriceParams{Params: params(ctx)})
 	if err != nil {

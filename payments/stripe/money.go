@@ -149,7 +149,6 @@ func (c *Client) RefundCharge(ctx context.Context, key, chargeID string) error {
 	return problem(err)
 }
 
-// ChargeOfRefund returns the charge of a refund.
 func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) {
 	r, err := c.api.Refunds.Get(id, &sdk.RefundParams{Params: params(ctx)})
 	if err != nil || r.Charge == nil {
@@ -158,7 +157,6 @@ func (c *Client) ChargeOfRefund(ctx context.Context, id string) (string, error) 
 	return r.Charge.ID, nil
 }
 
-// ChargeOfDispute returns the charge of a dispute.
 func (c *Client) ChargeOfDispute(ctx context.Context, id string) (string, error) {
 	d, err := c.api.Disputes.Get(id, &sdk.DisputeParams{Params: params(ctx)})
 	if err != nil || d.Charge == nil {

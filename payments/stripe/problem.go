@@ -11,7 +11,6 @@ import (
 // Kind classifies a failed call.
 type Kind string
 
-// The kinds of problems.
 const (
 	Declined        Kind = "declined"          // the bank declined the payment
 	NoPaymentMethod Kind = "no_payment_method" // there is nothing to charge
@@ -39,7 +38,6 @@ func (p *Problem) Error() string { return "stripe: " + string(p.Kind) + ": " + p
 
 func (p *Problem) Unwrap() error { return p.cause }
 
-// Is reports whether err is a problem of the kind.
 func Is(err error, kind Kind) bool {
 	p, ok := errors.AsType[*Problem](err)
 	return ok && p.Kind == kind

@@ -3,7 +3,6 @@ package faultproxy
 // Fault is what happens to a connection at a COMMIT.
 type Fault int
 
-// The faults.
 const (
 	None         Fault = iota
 	BeforeCommit       // the connection ends, and the COMMIT never reached the server

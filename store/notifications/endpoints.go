@@ -122,7 +122,6 @@ func (a App) Endpoints(ctx context.Context) ([]notify.Endpoint, error) {
 	return pg.ListAll(ctx, a.app, listEndpoints, readEndpoint)
 }
 
-// Endpoint reads one endpoint.
 func (a App) Endpoint(ctx context.Context, id ids.ID) (notify.Endpoint, error) {
 	return pg.FindOne(ctx, a.app, selectEndpoint, readEndpoint, errNoEndpoint, id)
 }

@@ -125,7 +125,6 @@ func (tx appTx) writeChanges(ctx context.Context, changes []billing.Change) erro
 	return nil
 }
 
-// Change reads a change.
 func (a App) Change(ctx context.Context, id ids.ID) (billing.Change, error) {
 	return pg.FindOne(ctx, a.app, selectChange, readChange, ErrUnknown, id)
 }

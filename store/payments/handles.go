@@ -18,7 +18,6 @@ type Handles struct {
 	sandboxConns chan struct{} // one place for each connection that the sandbox uses
 }
 
-// Open returns the handles on a database.
 func Open(db *pg.DB) *Handles {
 	return &Handles{db: db, queues: queue.Open(db), sandboxConns: make(chan struct{}, sandboxConns)}
 }

@@ -129,7 +129,6 @@ func (tx appTx) operation(ctx context.Context, kind billing.OperationKind, idemp
 	return pg.Find(ctx, tx, selectOp, readOp, ErrUnknown, kind, idempotencyKey)
 }
 
-// OperationByID reads an operation.
 func (a App) OperationByID(ctx context.Context, id ids.ID) (OperationRecord, error) {
 	return pg.FindOne(ctx, a.app, selectOpByID, readOp, ErrUnknown, id)
 }
@@ -165,7 +164,6 @@ func (tx appTx) putOperation(ctx context.Context, op billing.Operation) error {
 	return err
 }
 
-// CompleteOperation finishes an operation.
 func (a App) CompleteOperation(ctx context.Context, f queue.Fence, c Completion) error {
 	if c.Subscription != nil {
 		defer a.app.WalletChanged(c.Subscription.Identity)
@@ -232,7 +230,6 @@ func (tx appTx) raiseOperationAlerts(ctx context.Context, c *Completion) error {
 	return tx.raiseAlerts(ctx, pg.OrZero(walletID), c.Alerts, c.Now)
 }
 
-// writeFreeSubscription stores the free subscription of an operation.
 func (tx appTx) writeFreeSubscription(ctx context.Context, s *billing.Subscription) error {
 	if s == nil {
 		return nil

@@ -179,7 +179,6 @@ func (tx appTx) dropOverflow(ctx context.Context, w *ledger.Wallet, p billing.Pa
 	return p, tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now)
 }
 
-// postCredits posts the credits of a payment.
 func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) error {
 	var credits []ids.ID
 	var positions []int32
@@ -301,7 +300,6 @@ func bounded(b metering.Balance, d metering.Delta) (after metering.Balance, move
 	return after, moved, billing.BalanceFull
 }
 
-// IdentityOfCharge returns the identity whose payment a charge is.
 func (a App) IdentityOfCharge(ctx context.Context, chargeID, intentID string) (string, error) {
 	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (string, error) {
 		return tx.identityOfCharge(ctx, chargeID, intentID)

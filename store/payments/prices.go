@@ -47,7 +47,6 @@ var (
 		SELECT price_id, terms FROM plan_prices WHERE app_id = $1 AND price_id = ANY ($2)`)
 )
 
-// PlanByID reads one plan.
 func (a App) PlanByID(ctx context.Context, id ids.ID) (billing.Plan, error) {
 	return pg.FindOne(ctx, a.app, selectPlanByID, ledger.ReadPlan, fault.New(fault.PlanNotFound), id)
 }

@@ -194,7 +194,6 @@ func withBought(moved []billing.Change, bought *billing.Change) []billing.Change
 	return append(slices.Clip(moved), *bought)
 }
 
-// IdentityOfSubscription returns the identity of a provider's subscription.
 func (a App) IdentityOfSubscription(ctx context.Context, providerID string) (string, error) {
 	return pg.FindOne(ctx, a.app, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, providerID)
 }

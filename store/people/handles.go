@@ -20,7 +20,6 @@ type Handles struct {
 	keyAddrs *lru.Cache[[32]byte, KeyAddress]
 }
 
-// Open returns the handles on a database.
 func Open(db *pg.DB) (*Handles, error) {
 	addrs, err := lru.New[[32]byte, KeyAddress](rememberedKeys)
 	if err != nil {
@@ -37,10 +36,8 @@ func (h *Handles) Close() {
 // Auth returns the unauthenticated lookups.
 func (h *Handles) Auth() Auth { return Auth{handles: h} }
 
-// User returns the rows of one user.
 func (h *Handles) User(id ids.ID) User { return User{handles: h, id: id} }
 
-// Org returns the rows of one organization.
 func (h *Handles) Org(id ids.ID) Org { return Org{handles: h, id: id} }
 
 // Directory returns the lookups before a scope is known.

@@ -11,7 +11,6 @@ import (
 	"purser/tenancy/audit"
 )
 
-// Organization reads the organization itself.
 func (o Org) Organization(ctx context.Context) (tenancy.Organization, error) {
 	var rows []organizationRow
 	if err := o.handles.bun.NewSelect().Model(&rows).Where("o.id = ?", uuidOf(o.id)).Scan(ctx); err != nil {
@@ -53,7 +52,6 @@ func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (te
 	return app, err
 }
 
-// Application reads one application of the organization.
 func (o Org) Application(ctx context.Context, id ids.ID) (tenancy.Application, error) {
 	var rows []applicationRow
 	err := o.handles.bun.NewSelect().Model(&rows).

@@ -116,7 +116,6 @@ func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touche
 	return seen == 1, err
 }
 
-// CloseSession ends the session of a token.
 func (e Auth) CloseSession(ctx context.Context, token string) error {
 	_, err := exec(ctx, e.handles.pool, "delete session", `DELETE FROM sessions WHERE hash = $1`, sessionHash(token))
 	return err

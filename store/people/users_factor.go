@@ -53,7 +53,6 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 	})
 }
 
-// ReplaceRecoveryCodes replaces all recovery codes.
 func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {

@@ -11,7 +11,6 @@ import (
 // Queues has what nodes ask before an application is known, and opens the queue of one.
 type Queues struct{ db *pg.DB }
 
-// Open returns the queues of a database.
 func Open(db *pg.DB) Queues { return Queues{db: db} }
 
 // App reads and writes the queue of one application.

@@ -27,7 +27,6 @@ func (a App) FailingJobs(ctx context.Context, most int) ([]Job, error) {
 	return pg.ListAll(ctx, a.app, listFailingJobs, readJob, most)
 }
 
-// FailingObjects lists the objects of failing jobs of a kind.
 func (a App) FailingObjects(ctx context.Context, kind JobKind) ([]string, error) {
 	return pg.ListAll(ctx, a.app, listFailingObjects, pgx.RowTo[string], kind)
 }

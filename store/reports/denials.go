@@ -243,7 +243,6 @@ func (tx appTx) denials(ctx context.Context, q DenialQuery, oldest ids.ID) (list
 	return list, next, err
 }
 
-// Denial is one denial.
 func (a App) Denial(ctx context.Context, id ids.ID) (d Denial, err error) {
 	if err := a.flushStats(ctx); err != nil {
 		return d, err

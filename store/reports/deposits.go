@@ -24,7 +24,6 @@ type DepositQuery struct {
 	pg.Page
 }
 
-// DepositFound is a deposit in a list.
 type DepositFound struct {
 	ledger.Deposit
 	Kind       metering.EntryKind

@@ -133,7 +133,6 @@ func (tx appTx) customer(ctx context.Context, identity string) ([]ids.ID, error)
 	return pg.Collect(ctx, tx, selectCustomer, pgx.RowTo[ids.ID], spellings(identity), identity)
 }
 
-// SubscriptionWallet is the wallet of a subscription.
 func (a App) SubscriptionWallet(ctx context.Context, id ids.ID) (ids.ID, error) {
 	return pg.FindOne(ctx, a.app, selectSubscriptionWallet, pgx.RowTo[ids.ID], fault.New(fault.SubscriptionNotFound), id)
 }

@@ -11,7 +11,6 @@ import (
 	"purser/store/internal/pg"
 )
 
-// SubscriptionFound is a subscription in a list.
 type SubscriptionFound struct {
 	ID                ids.ID
 	WalletID          ids.ID

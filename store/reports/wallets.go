@@ -15,7 +15,6 @@ import (
 // WalletFilter selects wallets of a list.
 type WalletFilter string
 
-// The filters of wallets.
 const (
 	AllWallets    WalletFilter = ""
 	WalletsInDebt WalletFilter = "debt"
@@ -23,7 +22,6 @@ const (
 	WalletsOfPlan WalletFilter = "plan" // whose live subscription is to one plan
 )
 
-// WalletQuery filters wallets.
 type WalletQuery struct {
 	Filter WalletFilter
 	PlanID ids.ID // of WalletsOfPlan
@@ -36,7 +34,6 @@ type WalletQuery struct {
 // WalletOrder is the order of a list of wallets, by an index.
 type WalletOrder string
 
-// The orders of wallets.
 const (
 	NewestWallets WalletOrder = ""
 	OldestWallets WalletOrder = "oldest"

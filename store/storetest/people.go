@@ -44,7 +44,6 @@ func AddMember(tb testing.TB, url string, m tenancy.Member) {
 		m.OrgID, m.UserID, string(m.Role), m.Custom.Names(), m.CreatedAt)
 }
 
-// PasswordHash reads the hash of a password.
 func PasswordHash(tb testing.TB, url string, user ids.ID) (encoded string) {
 	tb.Helper()
 	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {

@@ -62,5 +62,4 @@ func ParseRecoveryCode(text string) Token {
 	return Token(plain[:7] + "-" + plain[7:13] + "-" + plain[13:20] + "-" + plain[20:])
 }
 
-// Hash is the token's hash.
 func (t Token) Hash() Hash { return sha256.Sum256([]byte(t)) }

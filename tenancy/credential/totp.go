@@ -23,7 +23,6 @@ const (
 // Seed is what an authenticator and the server share.
 type Seed []byte
 
-// NewSeed makes a seed.
 func NewSeed(random io.Reader) (Seed, error) {
 	seed := make(Seed, seedSize)
 	if _, err := io.ReadFull(random, seed); err != nil {
@@ -66,7 +65,6 @@ func (s Seed) Step(code string, lastUsed, now int64) (step int64, found bool) {
 	return step, found
 }
 
-// Code is the code of a step.
 func (s Seed) Code(step int64) string {
 	var counter [8]byte
 	binary.BigEndian.PutUint64(counter[:], uint64(step))

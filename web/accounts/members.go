@@ -48,7 +48,6 @@ func (s *Pages) members(req *site.Request) (site.Response, error) {
 	return site.Show(orgpage.MembersPage(m)), nil
 }
 
-// pathMember is the member of the path.
 func pathMember(req *site.Request) (found people.MemberProfile, err error) {
 	id, err := req.ID("user", ids.User)
 	if err != nil {

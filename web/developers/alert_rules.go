@@ -72,7 +72,6 @@ func (s *Pages) createAlertRule(req *site.Request) (site.Response, error) {
 	return putAlertRule(req, f, settingspage.AlertRuleForm{New: true, Kind: kind, Key: key})
 }
 
-// pathAlertRule is the rule of the path.
 func pathAlertRule(req *site.Request) (metering.AlertRule, error) {
 	return site.AtKey(req, req.Tenant().AlertRule)
 }

@@ -30,7 +30,6 @@ func (s *Pages) key(req *site.Request, k keys.APIKey) (site.Response, error) {
 	return site.Show(keyspage.APIKey(detail)), err
 }
 
-// pathKey is the key of the path.
 func pathKey(req *site.Request) (keys.APIKey, error) {
 	id, err := req.ID("key", ids.APIKey)
 	if err != nil {

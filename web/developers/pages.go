@@ -21,11 +21,9 @@ type Options struct {
 	Controls *SandboxControls
 }
 
-// Pages are the pages for developers.
 type Pages struct {
 	*site.Site
 	Options
 }
 
-// New creates the pages.
 func New(s *site.Site, options Options) *Pages { return &Pages{s, options} }

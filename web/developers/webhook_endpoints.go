@@ -187,7 +187,6 @@ func endpointExists(req *site.Request, id ids.ID, refusal error) (site.Response,
 	})), nil
 }
 
-// pathEndpoint is the endpoint of the path.
 func pathEndpoint(req *site.Request) (notify.Endpoint, error) {
 	id, err := req.ID("id", ids.WebhookEndpoint)
 	if err != nil {

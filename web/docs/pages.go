@@ -7,7 +7,6 @@ import (
 	"purser/web/site"
 )
 
-// Pages are the pages of the documentation.
 type Pages struct {
 	*site.Site
 	reference func() (*docs.Reference, error)

@@ -12,13 +12,10 @@ import (
 
 // The rules of catalog fields are those of package metering, which the API calls too.
 
-// CatalogKey reads a key.
 func (f *Form) CatalogKey(field string) string { return f.parsed(field, metering.ParseKey) }
 
-// CatalogName reads a name.
 func (f *Form) CatalogName(field string) string { return f.parsed(field, metering.ParseName) }
 
-// CatalogUnit reads a unit.
 func (f *Form) CatalogUnit(field string) string { return f.parsed(field, metering.ParseUnit) }
 
 // parsed reads a text that was typed, without the space around it.

@@ -47,7 +47,6 @@ type Request struct {
 	afterSend func() // nil for nothing; also called when nothing is sent
 }
 
-// IsSignedIn reports whether the request has a user.
 func (req *Request) IsSignedIn() bool { return !req.User.ID.IsZero() }
 
 // May reports whether the member has a permission that applies here.
@@ -198,7 +197,6 @@ func Shorten(text string, limit int) string {
 	return text
 }
 
-// LogAccount logs an account event.
 func (req *Request) LogAccount(event string, user ids.ID, more ...any) {
 	req.Site.Log.Info(event, append([]any{"request", req.RequestID(), "address", req.Bearer.Address, "user", user.Format(ids.User)}, more...)...)
 }

@@ -84,7 +84,6 @@ type sessionStore struct {
 	now  func() int64
 }
 
-// FindCtx reads a session.
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now := s.now()
 	return s.auth.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
@@ -233,7 +232,6 @@ func (req *Request) formToken() string {
 	return req.Site.sessions.GetString(req.Context, sessionFormToken)
 }
 
-// SessionCookie is the name of the session cookie.
 func (s *Site) SessionCookie() string { return s.sessions.Cookie.Name }
 
 // RenewSession keeps the session under a new token.

@@ -82,7 +82,6 @@ func eventQuery(req *site.Request) (q reports.EventQuery, problems []component.P
 	return q, problems
 }
 
-// featureFilter lists the features to filter by.
 func featureFilter(req *site.Request, none string) ([]component.Option, error) {
 	features, err := req.FeatureOptions()
 	return append([]component.Option{{Value: "", Text: none}}, features...), err

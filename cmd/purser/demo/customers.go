@@ -77,7 +77,6 @@ func (s *story) depositFor(ctx context.Context, identity string, amount int64, k
 	}, nil)
 }
 
-// checkout creates a checkout for a plan.
 func (s *story) checkout(ctx context.Context, identity, plan string) (p page, err error) {
 	err = s.backend.post(ctx, "/v1/subscription-checkout", object{
 		"identity": identity, "planKey": plan, "idempotencyKey": "subscribe-" + identity,

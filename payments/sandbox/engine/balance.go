@@ -22,7 +22,6 @@ const (
 	unappliedFromInvoice = "unapplied_from_invoice"
 )
 
-// NewBalanceTransaction holds the parameters of CreateBalanceTransaction.
 type NewBalanceTransaction struct {
 	Customer    string
 	Amount      *int64

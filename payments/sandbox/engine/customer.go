@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// Customer is a customer of the application.
 type Customer struct {
 	Head
 	Email       string
@@ -32,7 +31,6 @@ type CustomerFields struct {
 	TestClock   string
 }
 
-// CreateCustomer creates a customer.
 func (a *Account) CreateCustomer(env Env, p CustomerFields) (*Customer, error) {
 	head := a.newHead(env, "cus_")
 	customer := &Customer{Head: head, Prefix: strings.ToUpper(env.token("", 8))}

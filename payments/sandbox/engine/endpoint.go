@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Endpoint is a webhook endpoint.
 type Endpoint struct {
 	Head
 	URL         string
@@ -20,7 +19,6 @@ type Endpoint struct {
 	Outside     bool // of another program: payments do not wait for its deliveries
 }
 
-// NewEndpoint holds the parameters of CreateEndpoint.
 type NewEndpoint struct {
 	URL         string
 	Types       []string

@@ -2,7 +2,6 @@ package engine
 
 import "purser/payments/sandbox/persist"
 
-// Invoice is an invoice of a subscription.
 type Invoice struct {
 	Head
 	Customer     string
@@ -35,7 +34,6 @@ type Invoice struct {
 	FinalizedAt, PaidAt, VoidedAt Time
 }
 
-// Line is a line item of an invoice.
 type Line struct {
 	ID          string
 	Description string

@@ -63,7 +63,6 @@ func (a *Account) PortalOf(env Env, token string) (*Portal, error) {
 	return nil, NotFound("portal", token)
 }
 
-// CreateConfiguration creates a portal configuration.
 func (a *Account) CreateConfiguration(env Env, c Configuration) (*Configuration, error) {
 	head := a.newHead(env, "bpc_")
 	given := c.Metadata

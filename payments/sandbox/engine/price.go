@@ -16,7 +16,6 @@ type Price struct {
 	Metadata  map[string]string
 }
 
-// NewPrice holds the parameters of CreatePrice.
 type NewPrice struct {
 	Product           string
 	Currency          string
@@ -32,7 +31,6 @@ type NewPrice struct {
 // maxAmount is the largest amount that Stripe accepts: eight digits.
 const maxAmount = 99_999_999
 
-// CreatePrice creates a price of a product.
 func (a *Account) CreatePrice(env Env, p NewPrice) (*Price, error) {
 	product, err := find(a.Products, "product", "product", p.Product)
 	if err != nil {

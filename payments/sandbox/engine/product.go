@@ -6,7 +6,6 @@ import (
 	"unicode"
 )
 
-// Product is what is sold.
 type Product struct {
 	Head
 	Name         string

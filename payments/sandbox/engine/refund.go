@@ -1,6 +1,5 @@
 package engine
 
-// Refund is a refund of a charge.
 type Refund struct {
 	Head
 	Amount   int64

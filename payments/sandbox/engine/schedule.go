@@ -2,7 +2,6 @@ package engine
 
 import "fmt"
 
-// Schedule is a subscription schedule.
 type Schedule struct {
 	Head
 	Customer     string
@@ -24,7 +23,6 @@ type Phase struct {
 	Anchors    bool // billing_cycle_anchor: phase_start
 }
 
-// PhaseItem is an item of a phase.
 type PhaseItem struct {
 	Price    string
 	Quantity int64

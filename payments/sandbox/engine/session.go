@@ -33,7 +33,6 @@ type Session struct {
 	Failure      string // error of the last attempt, shown on the page
 }
 
-// SessionLine is a line item of a session.
 type SessionLine struct {
 	ID          string
 	Price       string
@@ -52,7 +51,6 @@ const (
 	modeSubscription = "subscription"
 )
 
-// NewSession holds the parameters of CreateSession.
 type NewSession struct {
 	Mode      string
 	Customer  string
@@ -90,7 +88,6 @@ const (
 	maxSessionLines = 100
 )
 
-// CreateSession creates a checkout session.
 func (a *Account) CreateSession(env Env, p NewSession) (*Session, error) {
 	if err := a.checkSession(env, p); err != nil {
 		return nil, err

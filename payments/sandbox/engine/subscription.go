@@ -32,7 +32,6 @@ type Subscription struct {
 	EndReason         string
 }
 
-// Item is a subscription item.
 type Item struct {
 	ID       string
 	Price    string
@@ -77,12 +76,10 @@ func (s *Subscription) HasStatus(filter string) bool {
 	}
 }
 
-// HasPrice reports whether an item has the price.
 func (s *Subscription) HasPrice(price string) bool {
 	return slices.ContainsFunc(s.Items, func(i Item) bool { return i.Price == price })
 }
 
-// NewSubscription holds the parameters of CreateSubscription.
 type NewSubscription struct {
 	Customer    string
 	Items       []ItemChange

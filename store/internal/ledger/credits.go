@@ -14,13 +14,11 @@ var selectCredit = pg.Declare("select credit", `
 		SELECT id, key, name, unit, revision, created_at
 		FROM credits WHERE app_id = $1 AND key = $2`)
 
-// ReadCredit reads the columns of a credit.
 func ReadCredit(row pgx.CollectableRow) (c metering.Credit, err error) {
 	err = row.Scan(&c.ID, &c.Key, &c.Name, &c.Unit, &c.Revision, &c.CreatedAt)
 	return c, err
 }
 
-// Credit reads one credit.
 func (tx Tx) Credit(ctx context.Context, key string) (metering.Credit, error) {
 	return pg.Find(ctx, tx, selectCredit, ReadCredit, fault.New(fault.CreditNotFound), key)
 }

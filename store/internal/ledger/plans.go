@@ -17,7 +17,6 @@ var SelectPlan = pg.Declare("select plan", `
 		SELECT`+PlanColumns+`
 		FROM plans WHERE app_id = $1 AND key = $2`)
 
-// ReadPlan reads the columns of a plan.
 func ReadPlan(row pgx.CollectableRow) (billing.Plan, error) {
 	var p billing.Plan
 	var terms []byte

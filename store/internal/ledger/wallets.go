@@ -63,7 +63,6 @@ type Wallet struct {
 	version int64
 }
 
-// ReadWallet reads the columns of a wallet.
 func ReadWallet(row pgx.CollectableRow) (Wallet, error) {
 	var w Wallet
 	var interval *metering.Interval
@@ -140,7 +139,6 @@ func (tx Tx) WithBalances(ctx context.Context, rows []Wallet) ([]metering.Wallet
 	return wallets, err
 }
 
-// SelectWalletByID reads a wallet by its id.
 var SelectWalletByID = pg.Declare("select wallet by id", `
 		SELECT `+WalletColumns+`
 		FROM wallets WHERE app_id = $1 AND id = $2`)

@@ -24,7 +24,6 @@ type Column struct {
 	data  []byte
 }
 
-// Null appends NULL.
 func (c *Column) Null() {
 	c.Count++
 	c.nulls = true
@@ -36,7 +35,6 @@ func (c *Column) size(n int) {
 	c.data = binary.BigEndian.AppendUint32(c.data, uint32(n))
 }
 
-// ID appends an id.
 func (c *Column) ID(id ids.ID) {
 	c.size(len(id))
 	c.data = append(c.data, id[:]...)
@@ -63,7 +61,6 @@ func (c *Column) Int4(v int32) {
 	c.data = binary.BigEndian.AppendUint32(c.data, uint32(v))
 }
 
-// Text appends a text.
 func (c *Column) Text(s string) {
 	c.size(len(s))
 	c.data = append(c.data, s...)
@@ -169,7 +166,6 @@ type Row struct {
 	err    error
 }
 
-// NewRow reads a row of values.
 func NewRow(values [][]byte) Row { return Row{values: values} }
 
 // Err is the first error.
@@ -200,13 +196,11 @@ func (r *Row) value(size int) []byte {
 // IsNull reports whether the next column is NULL.
 func (r *Row) IsNull() bool { return r.values[r.next] == nil }
 
-// ID reads an id.
 func (r *Row) ID() (id ids.ID) {
 	copy(id[:], r.value(len(id)))
 	return id
 }
 
-// Int8 reads a bigint.
 func (r *Row) Int8() int64 {
 	if v := r.value(8); v != nil {
 		return int64(binary.BigEndian.Uint64(v))
@@ -214,7 +208,6 @@ func (r *Row) Int8() int64 {
 	return 0
 }
 
-// Int4 reads an integer.
 func (r *Row) Int4() int32 {
 	if v := r.value(4); v != nil {
 		return int32(binary.BigEndian.Uint32(v))
@@ -222,13 +215,11 @@ func (r *Row) Int4() int32 {
 	return 0
 }
 
-// Bool reads a boolean.
 func (r *Row) Bool() bool {
 	v := r.value(1)
 	return v != nil && v[0] == 1
 }
 
-// Text reads a text.
 func (r *Row) Text() string { return string(r.value(0)) }
 
 // Bytes reads a bytea or a text without copying it.
