@@ -93,7 +93,10 @@ func (env Env) at(t Time) Env {
 }
 
 // Object is anything with an id that the API can show.
-type Object interface{ head() *Head }
+type Object interface {
+	head() *Head
+	render(a *Account) Doc
+}
 
 // Head is common to all objects. Nth orders objects that were created in the same
 // second.

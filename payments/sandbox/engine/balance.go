@@ -95,7 +95,7 @@ func (a *Account) unapplyBalance(env Env, invoice *Invoice) {
 	a.moveBalance(env, a.Customers.Get(invoice.Customer), unappliedFromInvoice, moved, invoice)
 }
 
-func (a *Account) renderBalanceTransaction(t *BalanceTransaction) Doc {
+func (t *BalanceTransaction) render(a *Account) Doc {
 	return t.doc("customer_balance_transaction").with(Doc{
 		"amount": t.Amount, "credit_note": nil, "currency": t.Currency, "customer": t.Customer, "description": null(t.Description),
 		"ending_balance": t.EndingBalance, "invoice": null(t.Invoice), "metadata": metadataDoc(t.Metadata), "type": t.Type,

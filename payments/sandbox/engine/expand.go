@@ -95,39 +95,6 @@ func (a *Account) object(property, id string) (Object, bool) {
 	if !known {
 		return nil, false
 	}
-	switch kind, _, _ := strings.Cut(key, "/"); kind {
-	case kindInvoice:
-		return asObject(a.Invoices.Get(id))
-	case kindIntent:
-		return asObject(a.Intents.Get(id))
-	case kindCharge:
-		return asObject(a.Charges.Get(id))
-	case kindSubscription:
-		return asObject(a.Subscriptions.Get(id))
-	case kindCustomer:
-		return asObject(a.Customers.Get(id))
-	case kindPrice:
-		return asObject(a.Prices.Get(id))
-	case kindProduct:
-		return asObject(a.Products.Get(id))
-	case kindMethod:
-		return asObject(a.Methods.Get(id))
-	case kindSchedule:
-		return asObject(a.Schedules.Get(id))
-	case kindSession:
-		return asObject(a.Sessions.Get(id))
-	case kindConfiguration:
-		return asObject(a.Configurations.Get(id))
-	case kindTestClock:
-		return asObject(a.TestClocks.Get(id))
-	}
-	return nil, false
-}
-
-// asObject reports whether there is an object.
-func asObject[O any](o *O) (Object, bool) {
-	if o == nil {
-		return nil, false
-	}
-	return any(o).(Object), true
+	kind, _, _ := strings.Cut(key, "/")
+	return a.tables[kind].object(id)
 }

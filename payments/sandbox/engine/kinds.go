@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -87,13 +88,6 @@ func refs[I interface{ ~string }](kind string, ids ...I) []string {
 	return keys
 }
 
-func join(lists ...[]string) (all []string) {
-	for _, list := range lists {
-		all = append(all, list...)
-	}
-	return all
-}
-
 // maxReference is the longest lookup_key or client_reference_id, in characters, as at
 // Stripe. It is far below the largest entry of a Postgres index.
 const maxReference = 200
@@ -124,7 +118,7 @@ func (p *Price) index() index {
 }
 
 func (c *Customer) index() index {
-	return index{refs: join(refs(kindMethod, c.Method), refs(kindTestClock, c.TestClock))}
+	return index{refs: slices.Concat(refs(kindMethod, c.Method), refs(kindTestClock, c.TestClock))}
 }
 
 func (p *Method) index() index {
@@ -132,7 +126,7 @@ func (p *Method) index() index {
 }
 
 func (s *Session) index() index {
-	i := index{customer: s.Customer, parent: s.Subscription, alias: aliasOf(s.Reference), refs: join(
+	i := index{customer: s.Customer, parent: s.Subscription, alias: aliasOf(s.Reference), refs: slices.Concat(
 		refs(kindCustomer, s.Customer), refs(kindIntent, s.Intent), refs(kindSubscription, s.Subscription), refs(kindInvoice, s.Invoice),
 	)}
 	i.parent = cmp.Or(i.parent, s.Intent)
@@ -165,12 +159,12 @@ func lineRefs(lines []Line) (keys []string) {
 }
 
 func (s *Subscription) index() index {
-	i := index{customer: s.Customer, refs: join(
+	i := index{customer: s.Customer, refs: slices.Concat(
 		refs(kindCustomer, s.Customer), refs(kindMethod, s.Method), refs(kindInvoice, s.LatestInvoice), refs(kindSchedule, s.Schedule),
 		itemRefs(s.Items), lineRefs(s.Prorations),
 	)}
 	if p := s.Pending; p != nil {
-		i.refs = join(i.refs, refs(kindInvoice, p.Invoice), itemRefs(p.Items))
+		i.refs = slices.Concat(i.refs, refs(kindInvoice, p.Invoice), itemRefs(p.Items))
 	}
 	if !s.ended() {
 		i.liveOf = s.Customer
@@ -189,7 +183,7 @@ func (c *Schedule) index() index {
 }
 
 func (i *Invoice) index() index {
-	x := index{customer: i.Customer, parent: i.Subscription, alias: i.Token, refs: join(
+	x := index{customer: i.Customer, parent: i.Subscription, alias: i.Token, refs: slices.Concat(
 		refs(kindCustomer, i.Customer), refs(kindSubscription, i.Subscription), refs(kindIntent, i.Intent), refs(kindCharge, i.Charge), lineRefs(i.Lines),
 	)}
 	if i.Status == draft || i.Status == open {
@@ -199,17 +193,17 @@ func (i *Invoice) index() index {
 }
 
 func (p *Intent) index() index {
-	return index{customer: p.Customer, refs: join(
+	return index{customer: p.Customer, refs: slices.Concat(
 		refs(kindCustomer, p.Customer), refs(kindInvoice, p.Invoice), refs(kindSession, p.Session), refs(kindMethod, p.Method), refs(kindCharge, p.Charge),
 	)}
 }
 
 func (c *Charge) index() index {
-	return index{customer: c.Customer, parent: c.Intent, refs: join(refs(kindIntent, c.Intent), refs(kindMethod, c.Method), refs(kindInvoice, c.Invoice))}
+	return index{customer: c.Customer, parent: c.Intent, refs: slices.Concat(refs(kindIntent, c.Intent), refs(kindMethod, c.Method), refs(kindInvoice, c.Invoice))}
 }
 
 func (r *Refund) index() index {
-	return index{parent: r.Charge, refs: join(refs(kindCharge, r.Charge), refs(kindIntent, r.Intent))}
+	return index{parent: r.Charge, refs: slices.Concat(refs(kindCharge, r.Charge), refs(kindIntent, r.Intent))}
 }
 
 func (d *Dispute) index() index {
@@ -221,7 +215,7 @@ func (t *BalanceTransaction) index() index {
 }
 
 func (p *Portal) index() index {
-	return index{customer: p.Customer, alias: p.Token, timed: true, due: int64(p.Created + portalLife), refs: join(
+	return index{customer: p.Customer, alias: p.Token, timed: true, due: int64(p.Created + portalLife), refs: slices.Concat(
 		refs(kindCustomer, p.Customer), refs(kindConfiguration, p.Configuration),
 	)}
 }

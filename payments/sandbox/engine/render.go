@@ -10,47 +10,7 @@ import (
 // Render returns an object as the API shows it, with ids where objects can be expanded.
 // Fields that the sandbox does not use are included when the API always sends them:
 // typed clients expect them.
-func (a *Account) Render(o Object) Doc {
-	switch o := o.(type) {
-	case *Product:
-		return a.renderProduct(o)
-	case *Price:
-		return a.renderPrice(o)
-	case *Customer:
-		return a.renderCustomer(o)
-	case *Method:
-		return a.renderMethod(o)
-	case *Session:
-		return a.renderSession(o)
-	case *Subscription:
-		return a.renderSubscription(o)
-	case *Schedule:
-		return a.renderSchedule(o)
-	case *Invoice:
-		return a.renderInvoice(o)
-	case *Intent:
-		return a.renderIntent(o)
-	case *Charge:
-		return a.renderCharge(o)
-	case *Refund:
-		return a.renderRefund(o)
-	case *Dispute:
-		return a.renderDispute(o)
-	case *BalanceTransaction:
-		return a.renderBalanceTransaction(o)
-	case *Event:
-		return a.renderEvent(o)
-	case *Portal:
-		return a.renderPortal(o)
-	case *Configuration:
-		return a.renderConfiguration(o)
-	case *Endpoint:
-		return a.renderEndpoint(o)
-	case *TestClock:
-		return a.renderTestClock(o)
-	}
-	panic("sandbox: unknown object type")
-}
+func (a *Account) Render(o Object) Doc { return o.render(a) }
 
 func (h *Head) doc(kind string) Doc {
 	return Doc{"id": h.ID, "object": kind, "created": h.Created, "livemode": false}
@@ -89,7 +49,7 @@ func Listed(url string, docs []Doc, more bool) Doc {
 
 var none = []string{}
 
-func (a *Account) renderProduct(p *Product) Doc {
+func (p *Product) render(a *Account) Doc {
 	return p.doc("product").with(Doc{
 		"active": p.Active, "default_price": null(p.DefaultPrice), "description": null(p.Description), "images": none,
 		"marketing_features": none, "metadata": metadataDoc(p.Metadata), "name": p.Name, "package_dimensions": nil, "shippable": nil,
@@ -97,7 +57,7 @@ func (a *Account) renderProduct(p *Product) Doc {
 	})
 }
 
-func (a *Account) renderPrice(p *Price) Doc {
+func (p *Price) render(a *Account) Doc {
 	doc := p.doc("price").with(Doc{
 		"active": p.Active, "billing_scheme": "per_unit", "currency": p.Currency, "custom_unit_amount": nil,
 		"lookup_key": null(p.LookupKey), "metadata": metadataDoc(p.Metadata), "nickname": null(p.Nickname), "product": p.Product,
@@ -114,7 +74,7 @@ func (a *Account) renderPrice(p *Price) Doc {
 	return doc
 }
 
-func (a *Account) renderCustomer(c *Customer) Doc {
+func (c *Customer) render(a *Account) Doc {
 	if c.Deleted {
 		return Doc{"id": c.ID, "object": "customer", "deleted": true}
 	}
@@ -134,7 +94,7 @@ var noAddress = Doc{
 	"email":   nil, "name": nil, "phone": nil,
 }
 
-func (a *Account) renderMethod(p *Method) Doc {
+func (p *Method) render(a *Account) Doc {
 	kind, details := p.details()
 	return p.doc("payment_method").with(Doc{
 		"allow_redisplay": "unspecified", "billing_details": noAddress, "customer": null(p.Customer),
@@ -156,7 +116,7 @@ func (p *Method) details() (kind string, details Doc) {
 	}
 }
 
-func (a *Account) renderPortal(p *Portal) Doc {
+func (p *Portal) render(a *Account) Doc {
 	doc := p.doc("billing_portal.session").with(Doc{
 		"configuration": p.Configuration, "customer": p.Customer, "flow": nil, "locale": nil, "on_behalf_of": nil,
 		"return_url": null(p.ReturnURL), "url": a.portalURL(p),
@@ -170,7 +130,7 @@ func (a *Account) renderPortal(p *Portal) Doc {
 	return doc
 }
 
-func (a *Account) renderConfiguration(c *Configuration) Doc {
+func (c *Configuration) render(a *Account) Doc {
 	return c.doc("billing_portal.configuration").with(Doc{
 		"active": true, "application": nil, "default_return_url": null(c.ReturnURL), "is_default": c.Default,
 		"business_profile": Doc{"headline": null(c.Headline), "privacy_policy_url": nil, "terms_of_service_url": nil},
@@ -188,14 +148,14 @@ func (a *Account) renderConfiguration(c *Configuration) Doc {
 	})
 }
 
-func (a *Account) renderEndpoint(e *Endpoint) Doc {
+func (e *Endpoint) render(a *Account) Doc {
 	return e.doc("webhook_endpoint").with(Doc{
 		"api_version": APIVersion, "application": nil, "description": null(e.Description), "enabled_events": e.Types,
 		"metadata": metadataDoc(e.Metadata), "status": "enabled", "url": e.URL,
 	})
 }
 
-func (a *Account) renderEvent(e *Event) Doc {
+func (e *Event) render(a *Account) Doc {
 	data := Doc{"object": jsontext.Value(e.Object)}
 	if e.Previous != nil {
 		data["previous_attributes"] = jsontext.Value(e.Previous)
@@ -206,7 +166,7 @@ func (a *Account) renderEvent(e *Event) Doc {
 	})
 }
 
-func (a *Account) renderTestClock(c *TestClock) Doc {
+func (c *TestClock) render(a *Account) Doc {
 	status := "ready"
 	if a.isAdvancing(c) {
 		status = "advancing"

@@ -7,7 +7,7 @@ import (
 
 var noTax = Doc{"enabled": false, "liability": nil, "status": nil}
 
-func (a *Account) renderSession(s *Session) Doc {
+func (s *Session) render(a *Account) Doc {
 	doc := s.doc("checkout.session").with(Doc{
 		"after_expiration": nil, "allow_promotion_codes": nil, "amount_subtotal": s.Total, "amount_total": s.Total,
 		"automatic_tax": noTax, "billing_address_collection": nil, "cancel_url": null(s.Cancel),
@@ -37,7 +37,8 @@ func (a *Account) renderSession(s *Session) Doc {
 func (a *Account) customerDetails(s *Session) any {
 	email, name := any(null(s.Email)), any(nil)
 	if s.Customer != "" {
-		email, name = a.customerEmail(s.Customer), a.customerName(s.Customer)
+		c := a.customerOrZero(s.Customer)
+		email, name = null(c.Email), null(c.Name)
 	}
 	if email == nil && s.Status != complete {
 		return nil
@@ -45,26 +46,12 @@ func (a *Account) customerDetails(s *Session) any {
 	return Doc{"address": nil, "email": email, "name": name, "phone": nil, "tax_exempt": "none", "tax_ids": none}
 }
 
-func (a *Account) customerEmail(id string) any {
+// customerOrZero is the customer, or one without fields.
+func (a *Account) customerOrZero(id string) Customer {
 	if c := a.Customers.Get(id); c != nil {
-		return null(c.Email)
+		return *c
 	}
-	return nil
-}
-
-func (a *Account) customerName(id string) any {
-	if c := a.Customers.Get(id); c != nil {
-		return null(c.Name)
-	}
-	return nil
-}
-
-// clockOf is the test clock of the customer.
-func (a *Account) clockOf(customer string) any {
-	if c := a.Customers.Get(customer); c != nil {
-		return null(c.TestClock)
-	}
-	return nil
+	return Customer{}
 }
 
 // sessionLines is the list that a session shows when line_items is expanded.
@@ -81,7 +68,7 @@ func (a *Account) sessionLines(s *Session) Doc {
 	return Listed("/v1/checkout/sessions/"+s.ID+"/line_items", lines, false)
 }
 
-func (a *Account) renderSubscription(s *Subscription) Doc {
+func (s *Subscription) render(a *Account) Doc {
 	doc := s.doc("subscription").with(Doc{
 		"application": nil, "application_fee_percent": nil, "automatic_tax": Doc{"enabled": false, "liability": nil},
 		"billing_cycle_anchor": s.Anchor, "billing_cycle_anchor_config": nil, "billing_thresholds": nil,
@@ -100,7 +87,7 @@ func (a *Account) renderSubscription(s *Subscription) Doc {
 			"save_default_payment_method": "off",
 		},
 		"pending_invoice_item_interval": nil, "pending_setup_intent": nil, "pending_update": nil, "schedule": null(s.Schedule),
-		"start_date": s.Created, "status": s.Status, "test_clock": a.clockOf(s.Customer), "transfer_data": nil, "trial_end": nil,
+		"start_date": s.Created, "status": s.Status, "test_clock": null(a.customerOrZero(s.Customer).TestClock), "transfer_data": nil, "trial_end": nil,
 		"trial_settings": Doc{"end_behavior": Doc{"missing_payment_method": "create_invoice"}}, "trial_start": nil,
 	})
 	if s.SavesMethod != "" {
@@ -127,7 +114,7 @@ func (a *Account) itemDocs(subscription string, items []Item) []Doc {
 	return docs
 }
 
-func (a *Account) renderSchedule(c *Schedule) Doc {
+func (c *Schedule) render(a *Account) Doc {
 	var phases []Doc
 	for _, phase := range c.Phases {
 		phases = append(phases, a.phaseDoc(phase))
@@ -171,14 +158,15 @@ func (a *Account) phaseDoc(phase Phase) Doc {
 	}
 }
 
-func (a *Account) renderInvoice(i *Invoice) Doc {
+func (i *Invoice) render(a *Account) Doc {
+	customer := a.customerOrZero(i.Customer)
 	doc := i.doc("invoice").with(Doc{
 		"account_country": "US", "account_name": "Sandbox", "account_tax_ids": nil, "amount_due": i.AmountDue, "amount_paid": i.AmountPaid,
 		"amount_remaining": i.AmountDue - i.AmountPaid, "amount_shipping": 0, "application": nil, "application_fee_amount": nil,
 		"attempt_count": i.Attempts, "attempted": i.Attempts > 0 || i.Status == settled, "auto_advance": i.Advances && (i.Status == draft || i.Status == open),
 		"automatic_tax": noTax, "automatically_finalizes_at": null(i.FinalizesAt), "billing_reason": i.Reason, "charge": null(i.Charge),
 		"collection_method": "charge_automatically", "currency": i.Currency, "custom_fields": nil, "customer": i.Customer,
-		"customer_address": nil, "customer_email": a.customerEmail(i.Customer), "customer_name": a.customerName(i.Customer), "customer_phone": nil,
+		"customer_address": nil, "customer_email": null(customer.Email), "customer_name": null(customer.Name), "customer_phone": nil,
 		"customer_shipping": nil, "customer_tax_exempt": "none", "customer_tax_ids": none, "default_payment_method": nil, "default_source": nil,
 		"default_tax_rates": none, "description": nil, "discount": nil, "discounts": none, "due_date": nil, "effective_at": null(i.FinalizedAt),
 		"ending_balance": nil, "footer": nil, "from_invoice": nil, "hosted_invoice_url": nil, "invoice_pdf": nil,
@@ -194,7 +182,7 @@ func (a *Account) renderInvoice(i *Invoice) Doc {
 			"finalized_at": null(i.FinalizedAt), "marked_uncollectible_at": nil, "paid_at": null(i.PaidAt), "voided_at": null(i.VoidedAt),
 		},
 		"subscription": i.Subscription, "subscription_details": Doc{"metadata": metadataDoc(i.Metadata)},
-		"subtotal": i.Total, "subtotal_excluding_tax": i.Total, "tax": nil, "test_clock": a.clockOf(i.Customer), "total": i.Total,
+		"subtotal": i.Total, "subtotal_excluding_tax": i.Total, "tax": nil, "test_clock": null(customer.TestClock), "total": i.Total,
 		"total_discount_amounts": none, "total_excluding_tax": i.Total, "total_tax_amounts": none, "transfer_data": nil, "webhooks_delivered_at": nil,
 	})
 	if i.Token != "" {
@@ -279,7 +267,7 @@ func (a *Account) Upcoming(env Env, subscription, customer string) (Doc, error) 
 		preview.Total += line.Amount
 	}
 	a.computeAmountDue(preview)
-	doc := a.renderInvoice(preview)
+	doc := preview.render(a)
 	delete(doc, "id")
 	return doc, nil
 }

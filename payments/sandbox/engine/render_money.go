@@ -1,6 +1,6 @@
 package engine
 
-func (a *Account) renderIntent(p *Intent) Doc {
+func (p *Intent) render(a *Account) Doc {
 	doc := p.doc("payment_intent").with(Doc{
 		"amount": p.Amount, "amount_capturable": 0, "amount_details": Doc{"tip": Doc{}}, "amount_received": 0, "application": nil,
 		"application_fee_amount": nil, "automatic_payment_methods": nil, "canceled_at": nil, "cancellation_reason": nil,
@@ -33,7 +33,7 @@ func (a *Account) renderIntent(p *Intent) Doc {
 	return doc
 }
 
-func (a *Account) renderCharge(c *Charge) Doc {
+func (c *Charge) render(a *Account) Doc {
 	method := a.Methods.Get(c.Method)
 	kind, details := method.details()
 	if method.Bank() {
@@ -76,7 +76,7 @@ func (a *Account) chargeRefunds(c *Charge) Doc {
 	return Listed("/v1/charges/"+c.ID+"/refunds", docs, more && err == nil)
 }
 
-func (a *Account) renderRefund(r *Refund) Doc {
+func (r *Refund) render(a *Account) Doc {
 	doc := r.doc("refund").with(Doc{
 		"amount": r.Amount, "balance_transaction": nil, "charge": r.Charge, "currency": r.Currency,
 		"destination_details": Doc{"type": "card", "card": Doc{"type": "refund", "reference_status": "pending", "reference_type": "acquirer_reference_number"}},
@@ -94,7 +94,7 @@ func (a *Account) renderRefund(r *Refund) Doc {
 // evidenceTime is how long evidence for a dispute can be submitted.
 const evidenceTime = 7 * day
 
-func (a *Account) renderDispute(d *Dispute) Doc {
+func (d *Dispute) render(a *Account) Doc {
 	movements := []Doc{}
 	for _, moved := range d.Movements {
 		movements = append(movements, Doc{

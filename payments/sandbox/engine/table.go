@@ -189,6 +189,7 @@ type table interface {
 	markMissing(id string)
 	changes(c *persist.Change)
 	adopt(a *Account)
+	object(id string) (Object, bool)
 }
 
 // add decodes a stored row, unless its object is loaded already: changes in memory
@@ -245,6 +246,14 @@ func (t *Table[O]) row(o *O) persist.Row {
 }
 
 func (t *Table[O]) adopt(a *Account) { t.account = a }
+
+// object is Get for objects of any kind that the API can show.
+func (t *Table[O]) object(id string) (o Object, found bool) {
+	if known := t.Get(id); known != nil {
+		o, found = any(known).(Object)
+	}
+	return o, found
+}
 
 func (t *Table[O]) all() map[string]*O {
 	all := map[string]*O{}
