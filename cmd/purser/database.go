@@ -71,11 +71,7 @@ func (db *database) close() error {
 	return nil
 }
 
-func migrate(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func migrate(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	var distribute, adopt bool
 	flags := flag.NewFlagSet("migrate", flag.ContinueOnError)
 	flags.BoolVar(&distribute, "distribute", false, "distribute the tables over a Citus cluster")

@@ -20,11 +20,7 @@ import (
 const lastMonth monthly.Month = "9999-12"
 
 // exportMonths writes the entries of months that are over to files, or checks such files.
-func exportMonths(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func exportMonths(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("export", flag.ContinueOnError)
 	to := flags.String("to", "", "folder for the files, one subfolder for each application")
 	check := flags.String("check", "", "folder of files to check, without a database")

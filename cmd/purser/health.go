@@ -22,11 +22,7 @@ const (
 
 // health asks the server on this machine whether it is ready, for health checks of
 // containers and service managers. An answer other than 200 is an error with its reason.
-func health(ctx context.Context, args, environ []string, stdout io.Writer) error {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func health(ctx context.Context, c config, args []string, stdout, _ io.Writer) error {
 	flags := flag.NewFlagSet("health", flag.ContinueOnError)
 	flags.StringVar(&c.addr, "addr", c.addr, "address of the server (PURSER_ADDR)")
 	if err := parseFlags(flags, args); err != nil {

@@ -31,11 +31,7 @@ type keyRequest struct {
 
 // createKey creates an API key. It may grant any permission: its user has access to the
 // whole installation.
-func createKey(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func createKey(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	var order keyRequest
 	flags := flag.NewFlagSet("keys create", flag.ContinueOnError)
 	order.org.define(flags)

@@ -140,52 +140,44 @@ func (e oneLine) Error() string {
 
 func (e oneLine) Unwrap() error { return e.error }
 
+// commands are those that need nothing but the settings.
+var commands = map[string]func(ctx context.Context, c config, args []string, stdout, stderr io.Writer) error{
+	"keys create": createKey, "sandbox key": printSandboxKey, "users reset": resetPassword, "users own": makeOwner,
+	"migrate": migrate, "verify": verifyBooks, "export": exportMonths, "pack": packEvents, "health": health,
+}
+
 func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
 	command, rest := split(args)
 	switch command {
+	case "":
+		return flag.ErrHelp
 	case "serve":
 		return serve(ctx, rest, environ, stdout, stderr)
-	case "keys":
-		if sub, rest := split(rest); sub == "create" {
-			return createKey(ctx, rest, environ, stdout, stderr)
-		}
-	case "sandbox":
-		if sub, rest := split(rest); sub == "key" {
-			return printSandboxKey(ctx, rest, environ, stdout, stderr)
-		}
-	case "users":
-		switch sub, rest := split(rest); sub {
-		case "reset":
-			return resetPassword(ctx, rest, environ, stdout, stderr)
-		case "own":
-			return makeOwner(ctx, rest, environ, stdout, stderr)
-		}
-	case "migrate":
-		return migrate(ctx, rest, environ, stdout, stderr)
-	case "verify":
-		return verifyBooks(ctx, rest, environ, stdout, stderr)
 	case "backup":
 		return writeBackup(ctx, rest, environ, stdout, stderr)
 	case "restore":
 		return restoreBackup(ctx, rest, environ, stdout, stderr)
-	case "export":
-		return exportMonths(ctx, rest, environ, stdout, stderr)
-	case "pack":
-		return packEvents(ctx, rest, environ, stdout, stderr)
 	case "listen":
 		return listen(ctx, rest, environ, stdout, stderr)
-	case "health":
-		return health(ctx, rest, environ, stdout)
 	case "version", "--version":
 		return printVersion(rest, stdout)
 	case "help", "-h", "--help":
 		fmt.Fprint(stdout, usage)
 		return nil
+	case "keys", "sandbox", "users":
+		var sub string
+		sub, rest = split(rest)
+		command += " " + sub
 	}
-	if command == "" {
-		return flag.ErrHelp
+	run, known := commands[command]
+	if !known {
+		return fmt.Errorf("unknown command %q: see 'purser help'", strings.Join(args, " "))
 	}
-	return fmt.Errorf("unknown command %q: see 'purser help'", strings.Join(args, " "))
+	c, err := readConfig(environ)
+	if err != nil {
+		return err
+	}
+	return run(ctx, c, rest, stdout, stderr)
 }
 
 func split(args []string) (first string, rest []string) {

@@ -23,11 +23,7 @@ const leastKept = 2
 const maxSkipLines = 100
 
 // packEvents packs the usage events of past months.
-func packEvents(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func packEvents(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("pack", flag.ContinueOnError)
 	keep := flags.Int("keep", 0, "how many whole months before the current one stay as they are, at least 2")
 	only := flags.String("app", "", "the id of one application (default all)")

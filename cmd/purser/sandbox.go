@@ -103,11 +103,7 @@ func (p *paymentNode) sandboxControls() *developers.SandboxControls {
 
 // printSandboxKey prints what a Stripe client needs. The key is derived from the
 // installation's secret, so it can be printed again.
-func printSandboxKey(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func printSandboxKey(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("sandbox key", flag.ContinueOnError)
 	name := flags.String("app", "", "id of the application, app_…")
 	asJSON := flags.Bool("json", false, "print JSON")

@@ -17,11 +17,11 @@ import (
 // resetPassword sets a temporary password, which only allows choosing another. No email
 // is sent: an operator who can run this could read the database, and hands the password
 // over in person.
-func resetPassword(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+func resetPassword(ctx context.Context, c config, args []string, stdout, stderr io.Writer) error {
 	var withoutFactor bool
 	flags := flag.NewFlagSet("users reset", flag.ContinueOnError)
 	flags.BoolVar(&withoutFactor, "without-authenticator", false, "turn the authenticator off as well")
-	return withUser(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
+	return withUser(ctx, c, flags, args, stderr, func(db *database, email string, now int64) error {
 		password := rand.Text()
 		encoded, err := credential.HashPassword(password, rand.Reader)
 		if err != nil {
@@ -37,11 +37,11 @@ func resetPassword(ctx context.Context, args, environ []string, stdout, stderr i
 	})
 }
 
-func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+func makeOwner(ctx context.Context, c config, args []string, stdout, stderr io.Writer) error {
 	var org orgFlags
 	flags := flag.NewFlagSet("users own", flag.ContinueOnError)
 	org.define(flags)
-	return withUser(ctx, flags, args, environ, stderr, func(db *database, email string, now int64) error {
+	return withUser(ctx, c, flags, args, stderr, func(db *database, email string, now int64) error {
 		if org == (orgFlags{}) {
 			return errors.New("users own needs --org or --org-slug")
 		}
@@ -62,11 +62,7 @@ func makeOwner(ctx context.Context, args, environ []string, stdout, stderr io.Wr
 }
 
 // withUser parses the email of a command and runs it on the database.
-func withUser(ctx context.Context, flags *flag.FlagSet, args, environ []string, stderr io.Writer, work func(db *database, email string, now int64) error) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func withUser(ctx context.Context, c config, flags *flag.FlagSet, args []string, stderr io.Writer, work func(db *database, email string, now int64) error) (err error) {
 	address := flags.String("email", "", "email address of the account")
 	if err := c.parse(flags, args); err != nil {
 		return err

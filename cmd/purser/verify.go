@@ -17,11 +17,7 @@ import (
 )
 
 // verifyBooks recomputes applications from their journals and lists differences.
-func verifyBooks(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func verifyBooks(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	v := verification{out: stdout}
 	var watch time.Duration
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
