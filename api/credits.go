@@ -44,12 +44,7 @@ func (s *Server) getCredit(c *call) (reply, error) {
 }
 
 func (s *Server) listCredits(c *call) (reply, error) {
-	page, err := s.pageOf(c)
-	if err != nil {
-		return reply{}, err
-	}
-	list, more, err := s.store.App(c.scope).Credits(c.ctx, page)
-	return okOr(showPage(s, c, list, more, showCredit, func(m metering.Credit) ids.ID { return m.ID }), err)
+	return listPage(s, c, s.store.App(c.scope).Credits, showCredit, func(m metering.Credit) ids.ID { return m.ID })
 }
 
 func (s *Server) updateCredit(c *call) (reply, error) {

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/binary"
-
 	"purser/ids"
 	"purser/store"
 )
@@ -57,20 +55,9 @@ func (s *Server) listDeposits(c *call) (reply, error) {
 		Limit:     int(c.query.Int("limit")),
 	}
 	filter := requested.Identity + "\x00" + requested.CreditKey
-	if c.query.Has("cursor") {
-		position, err := s.cursors.open(c, filter, c.query.Text("cursor"), 8)
-		if err != nil {
-			return reply{}, err
-		}
-		requested.Before = int64(binary.BigEndian.Uint64(position))
-	}
-	list, next, err := s.store.App(c.scope).Deposits(c.ctx, requested)
-	if err != nil {
+	if err := s.openPosition(c, filter, &requested.Before); err != nil {
 		return reply{}, err
 	}
-	shown := page[depositReply]{Data: showAll(list, showDeposit)}
-	if next != 0 {
-		shown.Cursor = s.cursors.seal(c, filter, binary.BigEndian.AppendUint64(nil, uint64(next)))
-	}
-	return ok(shown), nil
+	list, next, err := s.store.App(c.scope).Deposits(c.ctx, requested)
+	return okOr(page[depositReply]{Data: showAll(list, showDeposit), Cursor: s.sealPosition(c, filter, next)}, err)
 }

@@ -56,12 +56,7 @@ func (s *Server) getFeature(c *call) (reply, error) {
 }
 
 func (s *Server) listFeatures(c *call) (reply, error) {
-	page, err := s.pageOf(c)
-	if err != nil {
-		return reply{}, err
-	}
-	list, more, err := s.store.App(c.scope).Features(c.ctx, page)
-	return okOr(showPage(s, c, list, more, showFeature, func(f metering.Feature) ids.ID { return f.ID }), err)
+	return listPage(s, c, s.store.App(c.scope).Features, showFeature, func(f metering.Feature) ids.ID { return f.ID })
 }
 
 func (s *Server) updateFeature(c *call) (reply, error) {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"purser/ids"
 	"purser/store"
 )
@@ -11,26 +13,23 @@ type page[T any] struct {
 	Cursor *string `json:"cursor"`
 }
 
-// pageOf reads the page parameters of a list sorted by id.
-func (s *Server) pageOf(c *call) (store.Page, error) {
+// listPage answers with one page of a list that is sorted by id.
+func listPage[T, R any](s *Server, c *call, read func(context.Context, store.Page) ([]T, bool, error), show func(T) R, id func(T) ids.ID) (reply, error) {
 	requested := store.Page{Limit: int(c.query.Int("limit"))}
 	if c.query.Has("cursor") {
 		position, err := s.cursors.open(c, "", c.query.Text("cursor"), len(requested.Before))
 		if err != nil {
-			return store.Page{}, err
+			return reply{}, err
 		}
 		copy(requested.Before[:], position)
 	}
-	return requested, nil
-}
-
-func showPage[T, R any](s *Server, c *call, list []T, more bool, show func(T) R, id func(T) ids.ID) page[R] {
+	list, more, err := read(c.ctx, requested)
 	shown := page[R]{Data: showAll(list, show)}
 	if more {
 		last := id(list[len(list)-1])
 		shown.Cursor = s.cursors.seal(c, "", last[:])
 	}
-	return shown
+	return okOr(shown, err)
 }
 
 func showAll[T, R any](list []T, show func(T) R) []R {

@@ -90,12 +90,7 @@ func (s *Server) getPlan(c *call) (reply, error) {
 }
 
 func (s *Server) listPlans(c *call) (reply, error) {
-	page, err := s.pageOf(c)
-	if err != nil {
-		return reply{}, err
-	}
-	list, more, err := s.store.App(c.scope).Plans(c.ctx, page)
-	return okOr(showPage(s, c, list, more, showPlan, func(p billing.Plan) ids.ID { return p.ID }), err)
+	return listPage(s, c, s.store.App(c.scope).Plans, showPlan, func(p billing.Plan) ids.ID { return p.ID })
 }
 
 func (s *Server) updatePlan(c *call) (reply, error) {

@@ -64,12 +64,7 @@ func (s *Server) getWallet(c *call) (reply, error) {
 }
 
 func (s *Server) listWallets(c *call) (reply, error) {
-	page, err := s.pageOf(c)
-	if err != nil {
-		return reply{}, err
-	}
-	list, more, err := s.store.App(c.scope).Wallets(c.ctx, page)
-	return okOr(showPage(s, c, list, more, showWallet, func(w metering.Wallet) ids.ID { return w.ID }), err)
+	return listPage(s, c, s.store.App(c.scope).Wallets, showWallet, func(w metering.Wallet) ids.ID { return w.ID })
 }
 
 type renameReply struct {
