@@ -39,25 +39,15 @@ var (
 
 // DimensionUsage reads the sums of q.Dimension, at most limit rows that follow one: its
 // bucket, feature, credit and hash. The zero row is before all others.
-func (a App) DimensionUsage(ctx context.Context, q Query, after Row, limit int) (u Usage, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		u = Usage{}
-		settled, err := readSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		u.Until = settled.Until
-		feature, err := q.feature(ctx, tx)
-		if err != nil {
-			return err
-		}
+func (a App) DimensionUsage(ctx context.Context, q Query, after Row, limit int) (Usage, error) {
+	return a.usage(ctx, q, func(ctx context.Context, tx *pg.Tx, feature *ids.ID, _ settled) ([]Row, error) {
 		args := q.args(feature)
 		bucket := 0
 		if after.Start >= q.Buckets.From() {
 			bucket = q.Buckets.Find(after.Start) + 1
 			args[0] = after.Start
 		}
-		u.Rows, err = pg.Collect(ctx, tx, sumDimension, func(row pgx.CollectableRow) (Row, error) {
+		return pg.Collect(ctx, tx, sumDimension, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
 			var value string
 			var hash ids.ID
@@ -66,12 +56,7 @@ func (a App) DimensionUsage(ctx context.Context, q Query, after Row, limit int) 
 			found.Value, found.ValueHash = value, hash
 			return found, err
 		}, append(args, string(q.Dimension), bucket, after.FeatureID, after.CreditID, after.ValueHash, limit)...)
-		if err != nil {
-			return err
-		}
-		return u.name(ctx, tx)
 	})
-	return u, err
 }
 
 // Dimensions lists what usage was split by, at most limit of them.

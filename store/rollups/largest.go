@@ -38,28 +38,14 @@ var (
 // are not by feature.
 //
 // Every value of the range counts, so all are read: those of final days packed.
-func (a App) LargestValues(ctx context.Context, q Query, values int) (u Usage, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		u = Usage{}
-		until, err := readSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		u.Until = until.Until
-		feature, err := q.feature(ctx, tx)
-		if err != nil {
-			return err
-		}
+func (a App) LargestValues(ctx context.Context, q Query, values int) (Usage, error) {
+	return a.usage(ctx, q, func(ctx context.Context, tx *pg.Tx, feature *ids.ID, settled settled) ([]Row, error) {
 		days := valueDays{packed: pg.OrZero(feature), all: feature, named: values > 0}
-		if err := days.load(ctx, tx, q, min(max(until.Values, q.Buckets.From()), q.Buckets.End)); err != nil {
-			return err
+		if err := days.load(ctx, tx, q, min(max(settled.Values, q.Buckets.From()), q.Buckets.End)); err != nil {
+			return nil, err
 		}
-		if u.Rows, err = days.rows(q.Buckets, values); err != nil {
-			return err
-		}
-		return u.name(ctx, tx)
+		return days.rows(q.Buckets, values)
 	})
-	return u, err
 }
 
 // valueDays are the values of a range, by day and credit.

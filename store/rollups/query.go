@@ -147,18 +147,8 @@ var (
 
 // Usage reads the sums of all customers, or of one: at most limit rows that follow one,
 // its bucket, feature, credit and key. The zero row is before all others.
-func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (u Usage, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		u = Usage{}
-		settled, err := readSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		u.Until = settled.Until
-		feature, err := q.feature(ctx, tx)
-		if err != nil {
-			return err
-		}
+func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (Usage, error) {
+	return a.usage(ctx, q, func(ctx context.Context, tx *pg.Tx, feature *ids.ID, settled settled) ([]Row, error) {
 		rest := q.Buckets
 		if i := rest.Find(after.Start); i > 0 {
 			rest.Starts = rest.Starts[i:]
@@ -167,7 +157,7 @@ func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (u Usage,
 		if q.Identity != "" {
 			wallet, err := pg.Find(ctx, tx, selectWalletID, pgx.RowTo[ids.ID], fault.New(fault.WalletNotFound), q.Identity)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			statement, args = sumWallet, pg.Named{"wallet": wallet, "from": rest.From(), "end": rest.End}
 		}
@@ -175,12 +165,28 @@ func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (u Usage,
 			"starts": rest.Starts, "feature": feature, "by_feature": q.ByFeature, "limit": limit,
 			"after_bucket": rest.Find(after.Start) + 1, "after_feature": after.FeatureID, "after_credit": after.CreditID, "after_key": after.KeyID,
 		})
-		u.Rows, err = pg.Collect(ctx, tx, statement, func(row pgx.CollectableRow) (Row, error) {
+		return pg.Collect(ctx, tx, statement, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
 			err := row.Scan(&r.bucket, &r.feature, &r.credit, &r.key, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
 			return r.row(rest, err)
 		}, args)
+	})
+}
+
+// usage reads rows in a snapshot, and the names of what they refer to. feature is the one
+// that is asked for, or nil for all.
+func (a App) usage(ctx context.Context, q Query, rows func(ctx context.Context, tx *pg.Tx, feature *ids.ID, settled settled) ([]Row, error)) (u Usage, err error) {
+	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		settled, err := readSettled(ctx, tx)
 		if err != nil {
+			return err
+		}
+		u = Usage{Until: settled.Until}
+		feature, err := q.feature(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if u.Rows, err = rows(ctx, tx, feature, settled); err != nil {
 			return err
 		}
 		return u.name(ctx, tx)
@@ -192,33 +198,20 @@ func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (u Usage,
 // from that of a row on: at most limit rows that follow it, of a number of customers. It
 // returns the customer after these, or zero at the end.
 func (a App) WalletUsage(ctx context.Context, q Query, after Row, customers, limit int) (u Usage, next ids.ID, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		u, next = Usage{}, ids.ID{}
-		settled, err := readSettled(ctx, tx)
-		if err != nil {
-			return err
-		}
-		u.Until = settled.Until
-		feature, err := q.feature(ctx, tx)
-		if err != nil {
-			return err
-		}
+	u, err = a.usage(ctx, q, func(ctx context.Context, tx *pg.Tx, feature *ids.ID, _ settled) ([]Row, error) {
+		next = ids.ID{}
 		wallets, err := pg.Collect(ctx, tx, activeWallets, pgx.RowTo[ids.ID], months(q.Buckets), after.WalletID, customers+1)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if len(wallets) > customers {
 			wallets, next = wallets[:customers], wallets[customers]
 		}
-		u.Rows, err = pg.Collect(ctx, tx, sumWallets, func(row pgx.CollectableRow) (Row, error) {
+		return pg.Collect(ctx, tx, sumWallets, func(row pgx.CollectableRow) (Row, error) {
 			var r sumRow
 			err := row.Scan(&r.wallet, &r.bucket, &r.feature, &r.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
 			return r.row(q.Buckets, err)
 		}, append(q.args(feature), wallets, after.WalletID, q.Buckets.Find(after.Start)+1, after.FeatureID, after.CreditID, limit)...)
-		if err != nil {
-			return err
-		}
-		return u.name(ctx, tx)
 	})
 	return u, next, err
 }
