@@ -68,3 +68,26 @@ func TestTheUnitIsOneThatSystemdAccepts(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
+
+// The secrets of compose.yaml are written as the guide says, under the umask of most machines.
+func TestTheGuideKeepsTheSecretsOfComposePrivate(t *testing.T) {
+	t.Parallel()
+	line := regexp.MustCompile(`(?m)^\(umask .*$`).FindString(read(t, "../docs/install.md"))
+	folder := t.TempDir()
+	shell := exec.CommandContext(t.Context(), "sh", "-euc", "umask 022\nopenssl() { echo \"$*\"; }\n"+line)
+	shell.Dir = folder
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+	secrets := filepath.Join(folder, ".env")
+	info, err := os.Stat(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the secrets have mode %v", info.Mode())
+	}
+	if got, want := read(t, secrets), "POSTGRES_PASSWORD=rand -hex 24\nPURSER_SECRET_KEY=rand -hex 32\n"; got != want {
+		t.Errorf("the file is %q", got)
+	}
+}
