@@ -63,7 +63,7 @@ func restoreBackup(ctx context.Context, args, environ []string, stdout, stderr i
 		return err
 	}
 	flags := flag.NewFlagSet("restore", flag.ContinueOnError)
-	accept := flags.Bool("accept-differences", false, "finish even if verification finds differences")
+	accept := flags.Bool("accept-differences", false, "finish even if verification finds differences, or the database cancels a check")
 	path, err := c.parseFile(flags, args)
 	if err != nil {
 		return err
@@ -99,11 +99,8 @@ func restoreBackup(ctx context.Context, args, environ []string, stdout, stderr i
 	if err := db.open(ctx, c, log, restore.Prepare); err != nil {
 		return err
 	}
-	switch _, err := verifyEverything(ctx, db.Store, verify.Options{}, stdout); {
-	case errors.Is(err, errDiffers) && *accept:
-	case errors.Is(err, errDiffers):
-		return fmt.Errorf("%w: servers refuse the restored database; to use it as it is, restore the file again with --accept-differences", err)
-	case err != nil:
+	_, err = verifyEverything(ctx, db.Store, verify.Options{}, stdout)
+	if err := restored(err, *accept); err != nil {
 		return err
 	}
 	if err := restore.Finish(ctx); err != nil {
@@ -111,6 +108,17 @@ func restoreBackup(ctx context.Context, args, environ []string, stdout, stderr i
 	}
 	_, err = fmt.Fprintf(stdout, "Restored %s. Serve it with %s of the time of the backup.\n", path, keyToKeep(c))
 	return err
+}
+
+// restored is why a verified database is refused.
+func restored(verified error, accept bool) error {
+	switch open := errors.Is(verified, errDiffers) || errors.Is(verified, errUnfinished); {
+	case open && accept:
+		return nil
+	case open:
+		return fmt.Errorf("%w: servers refuse the restored database; to use it as it is, restore the file again with --accept-differences", verified)
+	}
+	return verified
 }
 
 // digest reads a file to its end and returns to the beginning.

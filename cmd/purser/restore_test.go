@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -184,4 +185,21 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// What verification could not finish once, it may never finish in time.
+func TestAnIncompleteVerificationOfARestoreCanBeAccepted(t *testing.T) {
+	t.Parallel()
+	other := errors.New("connection lost")
+	for _, verified := range []error{nil, errDiffers, errUnfinished, other} {
+		for _, accept := range []bool{false, true} {
+			err := restored(verified, accept)
+			if refused := verified == other || verified != nil && !accept; refused != (err != nil) || err != nil && !errors.Is(err, verified) {
+				t.Errorf("after %v, accepted %v: %v", verified, accept, err)
+			}
+			if err != nil && verified != other && !strings.Contains(err.Error(), "--accept-differences") {
+				t.Errorf("%v does not name the flag", err)
+			}
+		}
+	}
 }
