@@ -75,6 +75,7 @@ func newMetrics() *metrics {
 	m.registry.MustRegister(m.requests, m.jobs, m.jobLag, m.webhooks, m.webhookLag, m.mails, m.deliveries, m.usageLag, m.providerCall, built,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.newBatches()
+	m.newRejections()
 	return m
 }
 

@@ -35,6 +35,14 @@ const (
 	sandboxProvider = "sandbox"
 )
 
+// newRejections creates the series of rejected keys: PurserProviderKeyRejected sees no
+// increase in one that begins with its first rejection.
+func (m *metrics) newRejections() {
+	for _, resource := range append(slices.Clone(providerResources), "other") {
+		m.providerCall.WithLabelValues(stripeProvider, resource, statusClass(http.StatusUnauthorized))
+	}
+}
+
 // measureProvider measures the calls of a transport, each attempt on its own.
 func (m *metrics) measureProvider(provider string, next http.RoundTripper) http.RoundTripper {
 	return measured{m, provider, next}

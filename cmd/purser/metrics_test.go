@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,32 @@ func TestMetricsDescribeTheWholeServer(t *testing.T) {
 	})
 }
 
+// Prometheus sees no increase in a series that begins with its first rejection.
+func TestRejectedKeysAreCountedFromZero(t *testing.T) {
+	t.Parallel()
+	families, err := newMetrics().registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if family.GetName() == "purser_provider_request_seconds" && labels["provider"] == stripeProvider && labels["status"] == "401" && metric.GetHistogram().GetSampleCount() == 0 {
+				seen[labels["resource"]] = true
+			}
+		}
+	}
+	for _, resource := range append(slices.Clone(providerResources), "other") {
+		if !seen[resource] {
+			t.Errorf("a fresh scrape has no rejections of %s", resource)
+		}
+	}
+}
+
 func TestLabelsOfProviderCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	status := 200
@@ -163,6 +190,9 @@ func TestLabelsOfProviderCallsAreBounded(t *testing.T) {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
+			if metric.GetHistogram().GetSampleCount() == 0 {
+				continue // there from the start
+			}
 			for _, label := range metric.GetLabel() {
 				seen[label.GetName()+"="+label.GetValue()] = true
 			}
