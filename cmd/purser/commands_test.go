@@ -243,7 +243,7 @@ func TestServe(t *testing.T) {
 		if _, err := os.Stat(key); !os.IsNotExist(err) {
 			t.Errorf("it left another key: %v", err)
 		}
-		if err := os.WriteFile(key, kept, 0o600); err != nil {
+		if err := os.WriteFile(key, append(kept, '\n'), 0o600); err != nil { // as an editor writes it
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

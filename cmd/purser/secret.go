@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -40,6 +41,7 @@ func loadSecret(c config) (secret, error) {
 	if err != nil {
 		return "", folderError(c.data, err)
 	}
+	kept = bytes.TrimRight(kept, "\r\n") // an editor or a shell ends the line
 	if len(kept) < minSecretKey {
 		return "", fmt.Errorf("%s is shorter than %d characters: restore it from a backup", path, minSecretKey)
 	}
