@@ -27,6 +27,9 @@ func writeBackup(ctx context.Context, args, environ []string, stdout, stderr io.
 	if err != nil {
 		return err
 	}
+	if err := requireDatabase(c); err != nil {
+		return err
+	}
 	log := commandLog(stderr)
 	db, err := startDatabase(ctx, c, log)
 	if err != nil {

@@ -254,6 +254,26 @@ func TestServe(t *testing.T) {
 	})
 }
 
+// A folder that was named wrongly, or not at all, gets no empty database that is then in order.
+func TestCommandsForADatabaseRefuseAFolderWithoutOne(t *testing.T) {
+	t.Parallel()
+	app := ids.New().Format(ids.Application)
+	for _, args := range [][]string{
+		{"verify"}, {"export", "--to", filepath.Join(t.TempDir(), "files")}, {"pack", "--keep", "2"}, {"backup", filepath.Join(t.TempDir(), "purser.dump")}, {"sandbox", "key", "--app", app},
+		{"users", "reset", "--email", "ann@example.com"}, {"users", "own", "--email", "ann@example.com", "--org", "Acme"},
+	} {
+		for _, data := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
+			_, err := command(t, t.TempDir(), append(args, "--data", data)...)
+			if err == nil || !strings.Contains(err.Error(), "there is no database in "+data) || !strings.Contains(err.Error(), "--data (PURSER_DATA)") {
+				t.Errorf("purser %s: %v", strings.Join(args, " "), err)
+			}
+			if left, err := os.ReadDir(data); len(left) > 0 || err != nil && !os.IsNotExist(err) {
+				t.Errorf("purser %s leaves %v, %v", strings.Join(args, " "), left, err)
+			}
+		}
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -35,6 +35,22 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (*database, e
 	return db, nil
 }
 
+// openExisting is openDatabase for commands that are of no use on an empty database.
+func openExisting(ctx context.Context, c config, log *slog.Logger) (*database, error) {
+	if err := requireDatabase(c); err != nil {
+		return nil, err
+	}
+	return openDatabase(ctx, c, log)
+}
+
+// requireDatabase refuses a data folder without a database, where one would be created.
+func requireDatabase(c config) error {
+	if c.databaseURL == "" && embedded.Missing(c.data) {
+		return fmt.Errorf("there is no database in %s: name its folder with --data (PURSER_DATA)", c.data)
+	}
+	return nil
+}
+
 // startDatabase starts Postgres if it is the embedded one. The store is not open yet.
 func startDatabase(ctx context.Context, c config, log *slog.Logger) (*database, error) {
 	if c.databaseURL != "" {

@@ -39,7 +39,7 @@ func exportMonths(ctx context.Context, c config, args []string, stdout, stderr i
 	if e.before, err = monthly.ParseMonth(*before); err != nil {
 		return fmt.Errorf("--before: %w", err)
 	}
-	db, err := openDatabase(ctx, c, commandLog(stderr))
+	db, err := openExisting(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}

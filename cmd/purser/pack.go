@@ -35,7 +35,7 @@ func packEvents(ctx context.Context, c config, args []string, stdout, stderr io.
 		return fmt.Errorf("pack: say how many whole months stay as they are with --keep MONTHS, at least %d", leastKept)
 	}
 	log := commandLog(stderr)
-	db, err := openDatabase(ctx, c, log)
+	db, err := openExisting(ctx, c, log)
 	if err != nil {
 		return err
 	}

@@ -117,6 +117,9 @@ func printSandboxKey(ctx context.Context, c config, args []string, stdout, stder
 	if c.sandboxOff {
 		return errors.New("the payments sandbox is turned off (PURSER_SANDBOX)")
 	}
+	if err := requireDatabase(c); err != nil {
+		return err
+	}
 	secret, err := loadSecret(c)
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func withUser(ctx context.Context, c config, flags *flag.FlagSet, args []string,
 	if err != nil {
 		return fmt.Errorf("--email: %w", err)
 	}
-	db, err := openDatabase(ctx, c, commandLog(stderr))
+	db, err := openExisting(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func verifyBooks(ctx context.Context, c config, args []string, stdout, stderr io
 	if watch > 0 {
 		log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
-	db, err := openDatabase(ctx, c, log)
+	db, err := openExisting(ctx, c, log)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,13 @@ func locate(ctx context.Context, o Options) (*cluster, error) {
 	return c, makeDir(c.home, homeMode())
 }
 
+// Missing reports a data folder that has no cluster and names none elsewhere.
+func Missing(dir string) bool {
+	_, inside := os.Stat(filepath.Join(dir, insideName, dataName))
+	_, elsewhere := os.Stat(filepath.Join(dir, locationName))
+	return errors.Is(inside, os.ErrNotExist) && errors.Is(elsewhere, os.ErrNotExist)
+}
+
 // dataFolder makes the folder when missing and returns its one true path, so
 // that all processes agree on it.
 func dataFolder(dir string) (string, error) {
