@@ -33,7 +33,10 @@ baseURL: https://billing.example.com
 // most turns everything on.
 const most = least + `
 replicas: 3
-env: {PURSER_TRUSTED_PROXY: 10.0.0.0/8, PURSER_DB_CONNS: 30}
+env: {PURSER_TRUSTED_PROXY: 10.0.0.0/8, PURSER_DB_CONNS: 30, OTEL_TRACES_SAMPLER_ARG: 0.01, SSL_CERT_FILE: /etc/purser/ca/ca.crt}
+secretEnv: [PURSER_SECRET_KEY_PREVIOUS, PURSER_SMTP_URL, OTEL_EXPORTER_OTLP_HEADERS]
+extraVolumes: [{name: ca, configMap: {name: private-ca}}]
+extraVolumeMounts: [{name: ca, mountPath: /etc/purser/ca, readOnly: true}]
 imagePullSecrets: [{name: registry}]
 ingress: {enabled: true, className: nginx, host: billing.example.com, tlsSecret: billing-tls, annotations: {a: b}}
 metrics: {serviceMonitor: {enabled: true, labels: {release: prometheus}}}
@@ -221,6 +224,9 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"no public address":         "existingSecret: purser",
 		"an address that is none":   "existingSecret: purser\nbaseURL: billing.example.com",
 		"a setting of another":      least + "env: {DATABASE_URL: x}",
+		"a variable of the linker":  least + "env: {LD_PRELOAD: x}",
+		"a secret of another":       least + "secretEnv: [DATABASE_URL_OWNER]",
+		"a secret with its value":   least + "secretEnv: [{PURSER_SMTP_URL: x}]",
 		"no server":                 least + "replicas: 0",
 		"a drain without a unit":    least + "drain: 5",
 		"an ingress without a host": least + "ingress: {enabled: true}",
@@ -249,7 +255,8 @@ func TestTheServerIsConfigured(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, variable := range pod.Containers[0].Env {
-		if !known[variable.Name] || seen[variable.Name] {
+		standard := strings.HasPrefix(variable.Name, "OTEL_") || variable.Name == "SSL_CERT_FILE"
+		if !known[variable.Name] && !standard || seen[variable.Name] {
 			t.Errorf("%s is unknown or set twice", variable.Name)
 		}
 		seen[variable.Name] = true
@@ -257,6 +264,37 @@ func TestTheServerIsConfigured(t *testing.T) {
 	for _, name := range []string{"DATABASE_URL", "PURSER_SECRET_KEY", "PURSER_BASE_URL", "PURSER_METRICS_ADDR", "PURSER_TRUSTED_PROXY"} {
 		if !seen[name] {
 			t.Errorf("%s is not set", name)
+		}
+	}
+}
+
+// Secrets come from the Secret by name, and both pods have the certificates for the database.
+func TestSecretsAndCertificatesReachThePods(t *testing.T) {
+	t.Parallel()
+	all := objects(t, most)
+	server := all["Deployment billing-purser"].(*apps.Deployment).Spec.Template.Spec
+	migrate := all["Job billing-purser-migrate"].(*batch.Job).Spec.Template.Spec
+	fromSecret := map[string]string{}
+	for _, variable := range server.Containers[0].Env {
+		if variable.ValueFrom != nil && variable.ValueFrom.SecretKeyRef != nil && variable.ValueFrom.SecretKeyRef.Name == "purser" && variable.Value == "" {
+			fromSecret[variable.Name] = variable.ValueFrom.SecretKeyRef.Key
+		}
+	}
+	for _, name := range []string{"DATABASE_URL", "PURSER_SECRET_KEY", "PURSER_SECRET_KEY_PREVIOUS", "PURSER_SMTP_URL", "OTEL_EXPORTER_OTLP_HEADERS"} {
+		if fromSecret[name] != name {
+			t.Errorf("%s is the value %q of the Secret", name, fromSecret[name])
+		}
+	}
+	for name, pod := range map[string]core.PodSpec{"server": server, "migrate": migrate} {
+		if len(pod.Volumes) != 1 || pod.Volumes[0].ConfigMap == nil || pod.Volumes[0].ConfigMap.Name != "private-ca" {
+			t.Errorf("%s has the volumes %+v", name, pod.Volumes)
+		}
+		container := pod.Containers[0]
+		if mounts := container.VolumeMounts; len(mounts) != 1 || mounts[0].Name != "ca" || mounts[0].MountPath != "/etc/purser/ca" {
+			t.Errorf("%s mounts %+v", name, mounts)
+		}
+		if !slices.ContainsFunc(container.Env, func(v core.EnvVar) bool { return v.Name == "SSL_CERT_FILE" && v.Value == "/etc/purser/ca/ca.crt" }) {
+			t.Errorf("%s has no SSL_CERT_FILE", name)
 		}
 	}
 }
