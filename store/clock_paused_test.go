@@ -92,6 +92,22 @@ func TestAPausedMachineRecordsNoOldID(t *testing.T) {
 	mustAccept(t, n, s.message("ann", "asked before"))
 }
 
+// The first event of the group got its id before the pause, the second after it.
+func TestAPausedMachineRecordsNoPartOfAGroup(t *testing.T) {
+	t.Parallel()
+	n := openNodeOn(t, storetest.URL(t), newMachine(0))
+	s := shop{nodes: []node{n}}.stocked(t)
+	s.credit(t, "ann", 1000)
+	held, group := s.balance(t, "ann"), []store.Usage{s.message("ann", "before"), s.message("ann", "after")}
+	old := store.IDAt(n.db.Clock().Now() - rollup.Margin.Milliseconds())
+	copy(group[0].TransactionID[:6], old[:6])
+	_, _, err := n.usage.TrackGroup(group)
+	wantFault(t, err, fault.Overloaded)
+	if left := s.balance(t, "ann"); left != held {
+		t.Errorf("the balance went from %s to %s", held, left)
+	}
+}
+
 // Each reading of this machine's wall clock is seconds after the one before, while its
 // monotonic clock is right: no measurement succeeds.
 func TestUsageIsRefusedOnceAMeasurementOfTheClockHasFailed(t *testing.T) {

@@ -125,9 +125,13 @@ func (u *Engine) dropExpired(requests []*request) []*request {
 	now, oldest := time.Now(), u.oldestID()
 	kept := requests[:0:0]
 	for _, p := range requests {
+		first := p
+		if p.group != nil {
+			first = p.group.members[0] // a group expires as a whole
+		}
 		switch {
 		case !p.claim():
-		case now.Before(p.deadline) && (p.TransactionID.IsZero() || slices.Compare(p.TransactionID[:], oldest[:]) >= 0):
+		case now.Before(p.deadline) && (p.TransactionID.IsZero() || slices.Compare(first.TransactionID[:], oldest[:]) >= 0):
 			kept = append(kept, p)
 		case p.lastErr == nil:
 			p.fail(errOverloaded)

@@ -28,6 +28,11 @@ var bulkMutants = []mutant{
 		pkg:     "./store", tests: "TestPropertiesAreStoredWithTheirEvents",
 	},
 	{
+		name:    "a group that waited too long is half recorded",
+		changes: []change{once("store/usage_track.go", "first = p.group.members[0]", "first = p")},
+		pkg:     "./store", tests: "TestAPausedMachineRecordsNoPartOfAGroup",
+	},
+	{
 		name:    "a refused group is half applied",
 		changes: []change{once("store/usage_bulk.go", "\tif refused >= 0 {\n\t\td := ", "\tif refused == 0 {\n\t\td := ")},
 		pkg:     "./store", tests: "TestARefusedGroupChargesNothing",

@@ -4,7 +4,7 @@ package main
 var rollupMutants = []mutant{
 	{
 		name:    "a suspended machine records what rollups have passed",
-		changes: []change{once("store/usage_track.go", "slices.Compare(p.TransactionID[:], oldest[:]) >= 0", "slices.Compare(p.TransactionID[:], oldest[:]) >= -1")},
+		changes: []change{once("store/usage_track.go", "slices.Compare(first.TransactionID[:], oldest[:]) >= 0", "slices.Compare(first.TransactionID[:], oldest[:]) >= -1")},
 		pkg:     "./store", tests: "TestAPausedMachineRecordsNoOldID",
 	},
 	{
