@@ -24,6 +24,7 @@ type ChangeParameters struct {
 	PlanKey        string      `json:"plan,omitempty"`         // of the target
 	PriceID        string      `json:"price,omitempty"`        // the provider's, of the target
 	SameTerms      bool        `json:"stays,omitempty,string"` // whether the target is the current terms, whose price may be archived
+	VoidsPriceID   string      `json:"voids,omitempty"`        // the provider's, of the pending upgrade that this one replaces
 	Local          LocalChange `json:"then,omitempty"`
 	Sessions       SessionIDs  `json:"sessions,omitempty"`       // to expire first
 	ExpiresAt      int64       `json:"expires,omitempty,string"` // of the session that sells a replacement

@@ -115,7 +115,7 @@ func TestParametersAreReadAsTheyWereStored(t *testing.T) {
 		case p.Change != nil:
 			*p.Change = ChangeParameters{
 				Command: CommandReplace, SubscriptionID: text.Draw(t, "id"), PlanKey: text.Draw(t, "plan"), PriceID: text.Draw(t, "price"), SameTerms: flag,
-				Local: LocalKeep, Sessions: sessions, ExpiresAt: number.Draw(t, "expires"),
+				VoidsPriceID: text.Draw(t, "voids"), Local: LocalKeep, Sessions: sessions, ExpiresAt: number.Draw(t, "expires"),
 			}
 		case p.Cancel != nil:
 			*p.Cancel = CancelParameters{Command: CommandCancel, SubscriptionID: text.Draw(t, "id"), CancelAtPeriodEnd: flag, VoidPending: !flag, RenewalID: text.Draw(t, "renewal"), Local: LocalCancel, Sessions: sessions}

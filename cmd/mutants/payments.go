@@ -349,4 +349,9 @@ var paymentMutants = []mutant{
 		changes: []change{once("jobs/drain.go", "if ended.Load() < int64(len(batch.Jobs)) {", "if false {")},
 		pkg:     "./jobs", tests: "TestAStoppedNodeReleasesJobsThatItDidNotStart",
 	},
+	{
+		name:    "an upgrade is charged after the one it voids was paid",
+		changes: []change{once("payments/cashier/command_change.go", "voids != \"\" && s.PriceID == voids {", "voids == \"-\" {")},
+		pkg:     "./payments/cashier", tests: "TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid",
+	},
 }

@@ -48,8 +48,11 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// Once the other plan is charged there is no invoice to replace: the customer would
-			// pay for two periods.
+			// Once the other plan is charged there is no invoice to void or to replace: the
+			// customer would pay for two periods.
+			if voids := run.rec.Parameters.Change.VoidsPriceID; voids != "" && s.PriceID == voids {
+				return errors.Join(errSuperseded, errChangedSince())
+			}
 			if sameTerms && s.UnpaidRenewal() == "" {
 				return errors.Join(errSuperseded, errChangedSince())
 			}

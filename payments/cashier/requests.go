@@ -96,6 +96,9 @@ func decideChange(s payments.CustomerState, identity string, order billing.Chang
 		return decision
 	case billing.Upgrade:
 		p.Command, p.SameTerms = billing.CommandUpgrade, order.SameTerms
+		if current.Pending != nil {
+			p.VoidsPriceID = current.Pending.Target.PriceID
+		}
 	case billing.Downgrade:
 		p.Command = billing.CommandDowngrade
 	case billing.Checkout:

@@ -3,12 +3,15 @@ package cashier_test
 import (
 	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"purser/billing"
 	"purser/fault"
 	"purser/metering"
+	"purser/payments/cashier"
 	"purser/payments/sandbox"
 )
 
@@ -100,6 +103,62 @@ func TestScenario19_ASecondUpgradeReplacesTheFirst(t *testing.T) {
 	r.settle()
 	r.wantOn("max", metering.StatusActive)
 	r.wantTokens(1010*million, 0)
+}
+
+// The pending upgrade is paid between the decision about another one and its void: only
+// that payment counts.
+func TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid(t *testing.T) {
+	t.Parallel()
+	for name, target := range map[string]string{"to a cheaper plan": "pro", "to a more expensive plan": "top"} {
+		for how, lost := range map[string]bool{"after an outage": true, "before the void": false} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				r := shop(t)
+				r.plan("max", 9900, grants("tokens", 1000*million))
+				r.plan("top", 19900, grants("tokens", 5000*million))
+				r.subscribe("basic", cardPays)
+				r.swapCard(cardFailsLater)
+				page := r.changed("max").Pending.PaymentURL
+				request, key := billing.ChangeRequest{Identity: "ada", PlanKey: target}, newKey()
+				if lost {
+					r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "/void"})
+					if _, err := r.cashier.Change(t.Context(), r.scope, request, key); err == nil {
+						t.Fatal("the outage was not noticed")
+					}
+					r.pay(page, cardPays)
+					r.settle()
+					r.advance(2 * time.Minute)
+				} else {
+					r.payBefore("/void", page)
+				}
+				_, err := r.cashier.Change(t.Context(), r.scope, request, key)
+				wantFault(t, err, fault.OperationInProgress)
+				r.settle()
+				r.wantOn("max", metering.StatusActive)
+				r.wantCollected(1000 + 9900)
+				r.wantTokens(1010*million, 0)
+			})
+		}
+	}
+}
+
+// payBefore has the customer pay a page just before the next call to the path.
+func (r *harness) payBefore(path, page string) {
+	var once sync.Once
+	r.cashier = r.newCashier(func(o *cashier.Options) {
+		o.SandboxTransport = beforeCall(func(req *http.Request) {
+			if strings.HasSuffix(req.URL.Path, path) {
+				once.Do(func() { r.pay(page, cardPays) })
+			}
+		})
+	})
+}
+
+// beforeCall is a transport that runs a function before each call.
+type beforeCall func(*http.Request)
+
+func (f beforeCall) RoundTrip(req *http.Request) (*http.Response, error) {
+	f(req)
+	return http.DefaultTransport.RoundTrip(req)
 }
 
 func TestScenario20_WhatComesInBetweenCallsAPendingUpgradeOff(t *testing.T) {
