@@ -354,4 +354,9 @@ var paymentMutants = []mutant{
 		changes: []change{once("payments/cashier/command_change.go", "voids != \"\" && s.PriceID == voids {", "voids == \"-\" {")},
 		pkg:     "./payments/cashier", tests: "TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid",
 	},
+	{
+		name:    "a refund at a retired account stays in progress",
+		changes: []change{once("payments/cashier/command_action.go", "if errors.Is(err, errAccountRetired) {", "if errors.Is(err, errAccountRetired) && rec.Kind == \"\" {")},
+		pkg:     "./payments/cashier", tests: "TestARefundAtARetiredAccountFails",
+	},
 }

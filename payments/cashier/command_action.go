@@ -32,6 +32,10 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 			return ignoreNotFound(err)
 		}
 		_, err = c.resume(ctx, job.Scope, fence, rec, billing.Background, false)
+		if errors.Is(err, errAccountRetired) { // it is never called again
+			run := operationRun{c: c, app: app, fence: fence, rec: rec, now: c.nowAt(fence.ClockOffset)}
+			return run.fail(ctx, err)
+		}
 		if isFinal(err) {
 			c.options.Log.Warn("operation failed", "op", rec.ID.String(), "kind", string(rec.Kind), "cause", err)
 			return nil // stored as failed; a retry would not help

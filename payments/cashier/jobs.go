@@ -106,6 +106,8 @@ func errorMessage(err error) string {
 		return problem.Message
 	case errors.As(err, &known):
 		return known.Message
+	case errors.Is(err, errAccountRetired):
+		return "The payment account was replaced and is no longer used."
 	case errors.Is(err, errTooLate):
 		return "The payment provider could not be reached for too long. Request it again."
 	default:

@@ -191,6 +191,21 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 	})
 }
 
+func TestARefundAtARetiredAccountFails(t *testing.T) {
+	a, page := moved(t)
+	a.advance(201 * 24 * time.Hour)
+	a.check(a.requestRefund(page))
+	a.settle()
+	a.wantRefunded(page, 0, billing.OperationFailed)
+	got := must[payments.PaymentRefund](a.harness)(a.store.Payments(a.scope).PaymentRefund(t.Context(), a.paidWith(page)))
+	if want := "The payment account was replaced and is no longer used."; got.Error != want {
+		t.Errorf("the request says %q", got.Error)
+	}
+	a.wantAlerts(billing.ActionRefused)
+	_, _, err := a.store.App(a.scope).Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: a.now()})
+	a.check(err)
+}
+
 func TestAnAccountThatIsRefusedIsLeftAsItWas(t *testing.T) {
 	a := twoAccounts(t)
 	a.topUp(1000)
