@@ -111,7 +111,7 @@ func (p *projector) targetTerms(position int, priceID string) (Terms, bool) {
 	}
 	terms, known := p.termsOf(priceID)
 	if !known {
-		p.addAlert(UnknownPrice, priceID)
+		p.addAlert(UnknownPrice, p.remote.ID)
 	}
 	return terms, known
 }

@@ -29,7 +29,7 @@ func (p *projector) settleInvoices() {
 		}
 		bought, known := p.resolvePurchase(paid)
 		if !known {
-			p.addAlert(UnknownPrice, paid.line.PriceID)
+			p.addAlert(UnknownPrice, paid.invoice.ID) // not the price: other customers may pay it, too
 			continue
 		}
 		p.purchases = append(p.purchases, bought)

@@ -359,4 +359,9 @@ var paymentMutants = []mutant{
 		changes: []change{once("payments/cashier/command_action.go", "if errors.Is(err, errAccountRetired) {", "if errors.Is(err, errAccountRetired) && rec.Kind == \"\" {")},
 		pkg:     "./payments/cashier", tests: "TestARefundAtARetiredAccountFails",
 	},
+	{
+		name:    "an unknown price is listed for one customer only",
+		changes: []change{once("billing/project_invoices.go", "p.addAlert(UnknownPrice, paid.invoice.ID)", "p.addAlert(UnknownPrice, paid.line.PriceID)")},
+		pkg:     "./payments/cashier", tests: "TestAnUnknownPriceIsListedForEachCustomer",
+	},
 }

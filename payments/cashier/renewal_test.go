@@ -8,6 +8,8 @@ import (
 
 	"purser/billing"
 	"purser/metering"
+	"purser/payments/cashier"
+	"purser/store"
 )
 
 func TestScenario35_TheHourBeforeTheChargeChangesNothing(t *testing.T) {
@@ -117,12 +119,55 @@ func TestAFreePlanRenewsByTheCalendar(t *testing.T) {
 // addPendingItems puts twelve pending items on ada's next invoice, in front of her plan.
 func (r *harness) addPendingItems(id string) {
 	r.Helper()
-	item := r.askProvider(http.MethodGet, "/v1/subscriptions/"+id, nil)["items"].(map[string]any)["data"].([]any)[0].(map[string]any)["id"].(string)
+	item := r.itemOf(id)
 	for _, quantity := range []string{"2", "1", "2", "1", "2", "1"} {
 		r.provider("/v1/subscriptions/"+id, url.Values{
 			"items[0][id]": {item}, "items[0][quantity]": {quantity}, "proration_behavior": {"create_prorations"},
 		})
 	}
+}
+
+// itemOf is the one item of a subscription.
+func (r *harness) itemOf(id string) string {
+	r.Helper()
+	return r.askProvider(http.MethodGet, "/v1/subscriptions/"+id, nil)["items"].(map[string]any)["data"].([]any)[0].(map[string]any)["id"].(string)
+}
+
+func TestAnUnknownPriceIsListedForEachCustomer(t *testing.T) {
+	r := shop(t)
+	price := r.provider("/v1/prices", url.Values{
+		"product": {r.readPlan("basic").ProductReference()}, "unit_amount": {"1500"}, "currency": {"usd"}, "recurring[interval]": {"month"},
+	})["id"].(string)
+	var end int64
+	for _, identity := range []string{"ada", "bob"} {
+		request := r.checkoutRequest("basic")
+		request.Identity = identity
+		r.pay(must[cashier.Page](r)(r.cashier.SubscriptionCheckout(t.Context(), r.scope, request, newKey())).URL, cardPays)
+		r.settle()
+		s := must[billing.Subscription](r)(r.cashier.Subscription(t.Context(), r.scope, identity))
+		r.provider("/v1/subscriptions/"+s.ProviderID, url.Values{
+			"items[0][id]": {r.itemOf(s.ProviderID)}, "items[0][price]": {price}, "proration_behavior": {"none"},
+		})
+		end = s.Period.End
+	}
+	want := func(each int) {
+		t.Helper()
+		r.settle()
+		alerts, _, err := r.store.Payments(r.scope).Alerts(t.Context(), store.Page{Limit: 10}, false)
+		r.check(err)
+		found := map[string]int{}
+		for _, a := range alerts {
+			if a.Kind == billing.UnknownPrice {
+				found[a.Identity]++
+			}
+		}
+		if len(alerts) != 2*each || found["ada"] != each || found["bob"] != each {
+			t.Errorf("want %d for each customer: %+v", each, alerts)
+		}
+	}
+	want(1) // the subscription
+	r.advanceTo(end + (2 * time.Hour).Milliseconds())
+	want(2) // and the renewal that was paid
 }
 
 func TestARenewalBehindManyPendingItemsIsKnown(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	billing.UnknownPrice: {
 		"Unknown price on a subscription",
-		"This subscription was moved to a price that Purser didn't create. Its previous terms still apply and no credits were granted. Move it back to a plan's price at the payment provider.",
+		"This subscription, or the one that this invoice is for, was moved to a price that Purser didn't create. Its previous terms still apply, and payments at that price grant no credits. Move it back to a plan's price at the payment provider.",
 	},
 	billing.UnrequestedUpdate: {
 		"Plan changed outside Purser",
