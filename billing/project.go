@@ -81,6 +81,12 @@ const (
 	SaleMissing           AlertKind = "sale_missing"       // paid for a checkout of ours that the database does not have: nothing is granted
 )
 
+// Recurs reports whether each alert of the kind is about a new problem, so that a
+// resolved one is opened again. The other kinds repeat with every report.
+func (k AlertKind) Recurs() bool {
+	return k == BalanceFull || k == DebtFull || k == ActionRefused || k == KeyRefused
+}
+
 // Project applies the provider's state to a subscription. The result depends on that
 // state alone, not on how often or in which order reports were applied: an outdated
 // report does no harm, and the next one corrects it.

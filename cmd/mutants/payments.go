@@ -364,4 +364,14 @@ var paymentMutants = []mutant{
 		changes: []change{once("billing/project_invoices.go", "p.addAlert(UnknownPrice, paid.invoice.ID)", "p.addAlert(UnknownPrice, paid.line.PriceID)")},
 		pkg:     "./payments/cashier", tests: "TestAnUnknownPriceIsListedForEachCustomer",
 	},
+	{
+		name:    "a resolved alert stays resolved when its problem returns",
+		changes: []change{once("store/payments/alerts.go", "alert.Kind.Recurs() {", "alert.Kind == \"\" {")},
+		pkg:     "./payments/cashier", tests: "TestAKeyThatIsRefusedIsForAPersonToSee|TestARefundThatFailsAgainIsListedAgain",
+	},
+	{
+		name:    "a repeated report opens a resolved alert again",
+		changes: []change{once("store/payments/payments.go", "if moved < delta.Amount && !repeated {", "if moved < delta.Amount && (repeated || !repeated) {")},
+		pkg:     "./payments/cashier", tests: "TestADebtIsBookedUpToNineteenDigits",
+	},
 }

@@ -67,6 +67,17 @@ func TestARefundThatFailedSaysWhyInPlainWords(t *testing.T) {
 	}
 }
 
+func TestARefundThatFailsAgainIsListedAgain(t *testing.T) {
+	r, page := paidTopUp(t, cardPays)
+	for range 2 {
+		r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/refunds"})
+		r.check(r.requestRefund(page))
+		r.settle()
+		r.wantRefunded(page, 0, billing.OperationFailed)
+		r.resolveAlerts(1)
+	}
+}
+
 func TestARequestedRefundReturnsMoneyAndTakesCreditsBack(t *testing.T) {
 	t.Parallel()
 	t.Run("what was spent is owed, and a second request refunds nothing", func(t *testing.T) {

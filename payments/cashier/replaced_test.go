@@ -63,6 +63,13 @@ func (a *accounts) revoke(key string) {
 	delete(a.worlds, key)
 }
 
+// allow has the provider accept a key of the first account again.
+func (a *accounts) allow(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.worlds[key] = a.app.ID
+}
+
 func (a *accounts) connect(key string) {
 	a.Helper()
 	must[cashier.Connected](a.harness)(a.cashier.Connect(a.Context(), a.scope, cashier.Account{APIKey: key}))
@@ -242,6 +249,17 @@ func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 		if len(alerts) != 1 || alerts[0].Kind != billing.KeyRefused || !strings.HasPrefix(alerts[0].ObjectID, "acct_") || !strings.HasSuffix(alerts[0].ObjectID, "irst") {
 			t.Errorf("alerts: %+v", alerts)
 		}
+	})
+	t.Run("also when it is refused again after it was resolved", func(t *testing.T) {
+		a := lockedOut(t)
+		a.resolveAlerts(1)
+		a.allow(firstKey)
+		a.advance(7 * time.Hour)
+		a.resolveAlerts(0)
+		a.revoke(firstKey)
+		a.advance(7 * time.Hour)
+		a.resolveAlerts(1)
+		a.wantAlerts(billing.KeyRefused)
 	})
 	t.Run("and is not tried over and over", func(t *testing.T) {
 		a := lockedOut(t)

@@ -13,6 +13,7 @@ import (
 	"purser/payments/sandbox"
 	"purser/store"
 	"purser/store/queue"
+	"purser/store/storetest"
 )
 
 // hold gives ada balances in other credits until she holds the number.
@@ -44,6 +45,19 @@ func (r *harness) wantAlerts(kinds ...billing.AlertKind) {
 		if alerts[i].Kind != kind {
 			r.Errorf("alert %d is %s, want %s", i, alerts[i].Kind, kind)
 		}
+	}
+}
+
+// resolveAlerts resolves the open alerts, of which there should be this many.
+func (r *harness) resolveAlerts(want int) {
+	r.Helper()
+	alerts, _, err := r.store.Payments(r.scope).Alerts(r.Context(), store.Page{Limit: 10}, false)
+	r.check(err)
+	if len(alerts) != want {
+		r.Errorf("%d alerts are open, want %d: %+v", len(alerts), want, alerts)
+	}
+	for _, a := range alerts {
+		r.check(r.store.Payments(r.scope).ResolveAlert(r.Context(), a.ID, r.now()))
 	}
 }
 
@@ -177,11 +191,23 @@ func TestADebtIsBookedUpToNineteenDigits(t *testing.T) {
 	}
 	r.refund(pages[0], 3000)
 	r.wantTokens(0, much)
-	r.refund(pages[1], 3000)
+	r.refund(pages[1], 2900)
 	r.settle()
 	r.wantTokens(0, metering.MaxAmount)
 	r.wantAlerts(billing.DebtFull)
 	r.wantNothingFailing()
+
+	// What was resolved stays so until more is refunded.
+	r.resolveAlerts(1)
+	for _, p := range storetest.Payments(t, storetest.URL(t), r.scope, "ada") {
+		r.check(r.store.Queue(r.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobCharge, Object: p.ChargeID}))
+	}
+	r.settle()
+	r.resolveAlerts(0)
+	r.refund(pages[1], 100)
+	r.settle()
+	r.resolveAlerts(1)
+	r.wantAlerts(billing.DebtFull)
 
 	// Once there is room, the next report books the rest.
 	r.deposit(metering.MaxAmount)

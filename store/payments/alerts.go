@@ -26,6 +26,9 @@ var (
 		INSERT INTO alerts (app_id, kind, object_id, id, org_id, wallet_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (app_id, kind, object_id) DO NOTHING`)
 
+	reopenAlert = pg.Declare("reopen alert", `
+		UPDATE alerts SET resolved_at = NULL, created_at = $4 WHERE app_id = $1 AND kind = $2 AND object_id = $3 AND resolved_at IS NOT NULL`)
+
 	listAlerts = pg.Declare("list alerts", `
 		SELECT l.id, l.kind, l.object_id, w.identity, l.created_at, l.resolved_at
 		FROM alerts l LEFT JOIN wallets w ON w.app_id = $1 AND w.id = l.wallet_id
@@ -36,10 +39,15 @@ var (
 		UPDATE alerts SET resolved_at = $3 WHERE app_id = $1 AND id = $2 AND resolved_at IS NULL RETURNING kind, object_id`)
 )
 
-// raiseAlerts stores alerts, once for each kind and object.
+// raiseAlerts stores alerts, once for each kind and object. A resolved one is opened
+// again if its kind recurs.
 func (tx appTx) raiseAlerts(ctx context.Context, walletID ids.ID, alerts []billing.Alert, now int64) error {
 	for _, alert := range alerts {
-		if _, err := tx.ExecAny(ctx, insertAlert, alert.Kind, alert.ObjectID, ids.New(), tx.Scope.OrgID, pg.OrNull(walletID), now); err != nil {
+		added, err := tx.ExecAny(ctx, insertAlert, alert.Kind, alert.ObjectID, ids.New(), tx.Scope.OrgID, pg.OrNull(walletID), now)
+		if err == nil && added == 0 && alert.Kind.Recurs() {
+			_, err = tx.ExecAny(ctx, reopenAlert, alert.Kind, alert.ObjectID, now)
+		}
+		if err != nil {
 			return err
 		}
 	}

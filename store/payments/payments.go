@@ -238,8 +238,10 @@ func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment
 	if err := tx.Exec(ctx, reversePayment, 1, p.Source.Kind, p.Source.ID, next.RefundedCents, next.DisputedCents, next.LostCents); err != nil {
 		return err
 	}
+	// A repeated report tries again what did not fit, which is no new problem.
+	repeated := next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents
 	for _, credited := range p.Credits {
-		if err := tx.clawBack(ctx, w, p, credited, movements, now); err != nil {
+		if err := tx.clawBack(ctx, w, p, credited, movements, repeated, now); err != nil {
 			return err
 		}
 	}
@@ -253,7 +255,7 @@ func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment
 // back. What would exceed 19 digits is left out with an alert: the next report about
 // the charge tries it again. Each movement starts from what was posted, not from what
 // the one before should have reached.
-func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, now int64) error {
+func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, repeated bool, now int64) error {
 	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
 	taken := p.TakenBackOf(credit.ID)
 	for _, m := range movements {
@@ -266,7 +268,7 @@ func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Paymen
 		}
 		delta := m.From(taken)
 		after, moved, alert := bounded(before, delta)
-		if moved < delta.Amount {
+		if moved < delta.Amount && !repeated {
 			if err := tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: alert, ObjectID: p.Source.ID}}, now); err != nil {
 				return err
 			}
