@@ -37,6 +37,13 @@ func TestPaymentHold(t *testing.T) {
 			t.Error("nothing opens it")
 		}
 	})
+	t.Run("ends with a cancellation at once, and the page says so", func(t *testing.T) {
+		page := owner.get(t, inTest)
+		says(t, page, http.StatusOK, "The renewal is not paid, so the plan ends now. You can't undo this.", "Cancel now")
+		if strings.Contains(page.body, "You can undo this until then") {
+			t.Error("it promises the rest of the period")
+		}
+	})
 	t.Run("offers nothing to who may change nothing", func(t *testing.T) {
 		page := support.get(t, inTest+"/subscription")
 		says(t, page, http.StatusOK, "Payment overdue")

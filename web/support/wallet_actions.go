@@ -292,13 +292,30 @@ func (s *Pages) cancelPlan(req *site.Request, id ids.ID) (site.Response, error) 
 	if err := req.Tenant().RecordAction(req.Context, action, w.ID.Format(ids.Wallet), nil); err != nil {
 		return site.Response{}, err
 	}
-	if _, err := s.Cashier.Cancel(req.Context, req.Scope(), billing.CancelRequest{Identity: w.Identity, CancelAtPeriodEnd: cancel}, f.Text("key")); err != nil {
+	sub, err := s.Cashier.Cancel(req.Context, req.Scope(), billing.CancelRequest{Identity: w.Identity, CancelAtPeriodEnd: cancel}, f.Text("key"))
+	if err != nil {
 		return site.Response{}, err
 	}
-	if cancel {
-		return req.Done(req.WalletPath(id), "The subscription ends at the end of the current period.")
+	return req.Done(req.WalletPath(id), cancelMessage(sub))
+}
+
+// cancelMessage says what became of a subscription that was cancelled, or isn't any more.
+func cancelMessage(sub billing.Subscription) string {
+	switch {
+	case sub.Ended():
+		return "The subscription has ended: its renewal was not paid."
+	case sub.CancelAtPeriodEnd:
+		return "The subscription ends at the end of the current period."
+	default:
+		return "The cancellation was undone. The subscription will renew."
 	}
-	return req.Done(req.WalletPath(id), "The cancellation was undone. The subscription will renew.")
+}
+
+// endsNow reports whether a cancellation ends the subscription at once: its paid period is
+// over. A free one ends with its period all the same.
+func endsNow(sub supportpage.SubscriptionRow, now int64) bool {
+	held := sub.Status == metering.StatusPastDue || sub.Status == metering.StatusUnpaid
+	return held || sub.ProviderID != "" && sub.Period.End <= now
 }
 
 // planActions are what the member may do with the wallet's plan.
@@ -309,5 +326,7 @@ func planActions(req *site.Request, head supportpage.WalletHead) (actions suppor
 	if head.Subscription == nil || head.Subscription.EndedAt != 0 {
 		return supportpage.PlanActions{Checkout: head.Path + "/checkout", TopUp: head.Path + "/topup"}
 	}
-	return supportpage.PlanActions{TopUp: head.Path + "/topup", Change: head.Path + "/change", Cancel: head.Path + "/cancel", Key: formKey()}
+	return supportpage.PlanActions{
+		TopUp: head.Path + "/topup", Change: head.Path + "/change", Cancel: head.Path + "/cancel", EndsNow: endsNow(*head.Subscription, req.Now()), Key: formKey(),
+	}
 }

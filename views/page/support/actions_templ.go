@@ -975,7 +975,20 @@ type PlanActions struct {
 	Checkout string // makes a checkout link
 	Change   string
 	Cancel   string // takes cancel or undo
+	EndsNow  bool   // a cancellation ends it now: its period is over, and the renewal is not paid
 	Key      string // idempotency key of the form
+}
+
+func (h WalletHead) cancelConfirmation() component.Confirmation {
+	c := component.Confirmation{ID: "cancel-plan", Button: "Cancel subscription…", Action: h.Actions.Cancel}
+	if h.Actions.EndsNow {
+		c.Submit = "Cancel now"
+		c.Text = "The renewal is not paid, so the plan ends now. You can't undo this. If a bank debit for the renewal is processing, the plan ends after the period that it pays for."
+		return c
+	}
+	c.Submit = "Cancel at the end of the period"
+	c.Text = "The plan stays until " + component.DayText(h.Subscription.Period.End) + " and then ends. You can undo this until then."
+	return c
 }
 
 func walletPlanActions(h WalletHead) templ.Component {
@@ -1012,7 +1025,7 @@ func walletPlanActions(h WalletHead) templ.Component {
 				var templ_7745c5c3_Var40 templ.SafeURL
 				templ_7745c5c3_Var40, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(h.Actions.Change))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 251, Col: 60}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 264, Col: 60}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var40))
 				if templ_7745c5c3_Err != nil {
@@ -1031,7 +1044,7 @@ func walletPlanActions(h WalletHead) templ.Component {
 				var templ_7745c5c3_Var41 templ.SafeURL
 				templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(h.Actions.Checkout))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 254, Col: 62}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 267, Col: 62}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var41))
 				if templ_7745c5c3_Err != nil {
@@ -1050,7 +1063,7 @@ func walletPlanActions(h WalletHead) templ.Component {
 				var templ_7745c5c3_Var42 templ.SafeURL
 				templ_7745c5c3_Var42, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(h.Actions.TopUp))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 257, Col: 59}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 270, Col: 59}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var42))
 				if templ_7745c5c3_Err != nil {
@@ -1081,7 +1094,7 @@ func walletPlanActions(h WalletHead) templ.Component {
 					var templ_7745c5c3_Var44 string
 					templ_7745c5c3_Var44, templ_7745c5c3_Err = templ.JoinStringErrs(h.Actions.Key)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 261, Col: 58}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 274, Col: 58}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var44))
 					if templ_7745c5c3_Err != nil {
@@ -1118,7 +1131,7 @@ func walletPlanActions(h WalletHead) templ.Component {
 					var templ_7745c5c3_Var46 string
 					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(h.Actions.Key)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 267, Col: 58}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/actions.templ`, Line: 280, Col: 58}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 					if templ_7745c5c3_Err != nil {
@@ -1130,7 +1143,7 @@ func walletPlanActions(h WalletHead) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Confirm(component.Confirmation{ID: "cancel-plan", Button: "Cancel subscription…", Action: h.Actions.Cancel, Submit: "Cancel at the end of the period", Text: "The plan stays until " + component.DayText(h.Subscription.Period.End) + " and then ends. You can undo this until then."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var45), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Confirm(h.cancelConfirmation()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var45), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
