@@ -3,6 +3,7 @@ package billing
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -89,7 +90,7 @@ func PreviewChange(s PreviewInput, now int64) Preview {
 	case Keep:
 		p.Kind, granted = PreviewSame, nil
 	case Downgrade:
-		p.Kind, p.EffectiveAt, p.ChargeCents = PreviewDowngrade, s.Subscription.Period.End, order.Target.AmountCents
+		p.Kind, p.EffectiveAt, p.ChargeCents = PreviewDowngrade, s.Subscription.renewsAt(now), order.Target.AmountCents
 		if s.Subscription.Local() {
 			_, settled := RenewFree(s.Subscription.Schedule(order.Target), s.Payments, p.EffectiveAt)
 			granted = creditsOf(settled)
@@ -116,6 +117,23 @@ func PreviewChange(s PreviewInput, now int64) Preview {
 		p.RefusedBy = f.Code
 	}
 	return p
+}
+
+// renewsAt is the next renewal that a change can still wait for: at the end of the period,
+// or one period later when the provider has billed that renewal. The provider keeps the
+// day of the first period, which is the later day of the two: a shorter month lacks it.
+func (s Subscription) renewsAt(now int64) int64 {
+	if s.Local() || now < s.Period.End && !s.downgradeBilled() {
+		return s.Period.End
+	}
+	interval, anchor := s.Terms.Interval, s.Period.Start
+	if time.UnixMilli(anchor).UTC().Day() < time.UnixMilli(s.Period.End).UTC().Day() {
+		anchor = s.Period.End
+	}
+	if s.downgradeBilled() && s.Scheduled.Target.Interval != interval {
+		interval, anchor = s.Scheduled.Target.Interval, s.Period.End
+	}
+	return interval.Containing(anchor, max(now, s.Period.End)).End
 }
 
 // releases names the changes that the order cancels. An invoiced downgrade stays until a

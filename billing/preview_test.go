@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -221,6 +222,66 @@ func TestAPreviewedReturnToAFreePlanGrantsOnce(t *testing.T) {
 	}
 	if granted := preview(before); granted != 0 {
 		t.Errorf("a return in a period that was granted grants %d", granted)
+	}
+}
+
+// Between the end of a period and the charge of the next one, a downgrade waits for the
+// renewal after that.
+func TestThePreviewOfADowngradeWhileARenewalWaitsNamesTheNextOne(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		plans := []Plan{free, basic, pro, proYear, cheapYear}
+		s := openShop(plans...)
+		s.buy(rapid.SampledFrom(plans).Draw(t, "plan"))
+		s.payFirst()
+		for range rapid.IntRange(0, 3).Draw(t, "renewals") {
+			s.turn()
+			s.charge(true)
+		}
+		b := openBooks(s.asked, plans...)
+		if first := rapid.SampledFrom(plans).Draw(t, "first"); rapid.Bool().Draw(t, "downgraded") {
+			if order, err := DecideChange(s.holder(plans), first); err == nil && order.Kind == Downgrade {
+				s.downgrade(first)
+			}
+		}
+		b.Changes = append(b.Changes, s.asked[len(b.Changes):]...)
+		s.turn()
+		for _, r := range s.reports {
+			b.apply(r)
+		}
+		s.now += rapid.Int64Range(0, hour-1).Draw(t, "pause")
+		current, target := b.Subscription, rapid.SampledFrom(plans).Draw(t, "target")
+		p := PreviewChange(PreviewInput{Subscription: &current, Plan: target, Payments: b.Payments}, s.now)
+		if p.Kind != PreviewDowngrade || p.RefusedBy != "" {
+			return
+		}
+		s.downgrade(target)
+		b.Changes = append(b.Changes, s.asked[len(b.Changes):]...)
+		s.charge(true)
+		for _, r := range s.reports[len(s.reports)-2:] {
+			b.apply(r)
+		}
+		if got := b.Subscription.Scheduled; got == nil || got.EffectiveAt != p.EffectiveAt {
+			t.Fatalf("the preview says %d, and the change is %+v", p.EffectiveAt, got)
+		}
+	})
+}
+
+// Stripe keeps the day of the first period, which a shorter month doesn't have.
+func TestThePreviewOfADowngradeKeepsTheDayOfThePeriods(t *testing.T) {
+	t.Parallel()
+	at := func(month time.Month, day int) int64 {
+		return time.Date(2026, month, day, 12, 0, 0, 0, time.UTC).UnixMilli()
+	}
+	for claim, c := range map[string]struct{ start, end, want int64 }{
+		"after a month that is long enough": {at(1, 14), at(2, 14), at(3, 14)},
+		"after a shorter month":             {at(1, 31), at(2, 28), at(3, 31)},
+		"from a shorter month":              {at(2, 28), at(3, 31), at(4, 30)},
+	} {
+		current := with(on(pro), func(s *Subscription) { s.Period = metering.Period{Start: c.start, End: c.end} })
+		if got := PreviewChange(PreviewInput{Subscription: current, Plan: basic}, c.end); got.EffectiveAt != c.want {
+			t.Errorf("%s: it takes effect at %v, want %v", claim, time.UnixMilli(got.EffectiveAt).UTC(), time.UnixMilli(c.want).UTC())
+		}
 	}
 }
 

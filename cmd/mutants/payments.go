@@ -374,4 +374,9 @@ var paymentMutants = []mutant{
 		changes: []change{once("store/payments/payments.go", "if moved < delta.Amount && !repeated {", "if moved < delta.Amount && (repeated || !repeated) {")},
 		pkg:     "./payments/cashier", tests: "TestADebtIsBookedUpToNineteenDigits",
 	},
+	{
+		name:    "the preview of a downgrade names a renewal that is billed",
+		changes: []change{once("billing/preview.go", "if s.Local() || now < s.Period.End && !s.downgradeBilled() {", "if s.Local() || now > 0 {")},
+		pkg:     "./billing", tests: "TestThePreviewOfADowngradeWhileARenewalWaitsNamesTheNextOne",
+	},
 }

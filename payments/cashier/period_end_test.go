@@ -57,6 +57,30 @@ func TestAnUpgradeBeforeTheRenewalIsChargedReplacesIt(t *testing.T) {
 	r.wantAlerts()
 }
 
+func TestADowngradeBeforeTheRenewalIsChargedTakesEffectAsPreviewed(t *testing.T) {
+	preview := func(r *harness, plan string) billing.Preview {
+		r.Helper()
+		return must[billing.Preview](r)(r.cashier.PreviewChange(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: plan}))
+	}
+	t.Run("after the renewal", func(t *testing.T) {
+		r, _ := renewing(t, "pro", cardPays)
+		p, got := preview(r, "basic"), r.changed("basic")
+		if got.Scheduled == nil || got.Scheduled.EffectiveAt != p.EffectiveAt || p.EffectiveAt <= r.now() {
+			t.Errorf("%+v is scheduled, and the preview says %d", got.Scheduled, p.EffectiveAt)
+		}
+	})
+	t.Run("after a downgrade that is billed", func(t *testing.T) {
+		r, _ := billed(t, cardPays)
+		r.plan("lite", 500)
+		p := preview(r, "lite")
+		r.changed("lite")
+		r.advance(time.Hour)
+		if got := r.wantOn("basic", metering.StatusActive); got.Scheduled == nil || got.Scheduled.EffectiveAt != p.EffectiveAt {
+			t.Errorf("%+v is scheduled, and the preview says %d", got.Scheduled, p.EffectiveAt)
+		}
+	})
+}
+
 func TestAnUpgradeOfADowngradeThatHasBegunReplacesIt(t *testing.T) {
 	r := shop(t)
 	r.plan("max", 9900, grants("tokens", 1000*million))
