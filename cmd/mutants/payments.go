@@ -379,4 +379,19 @@ var paymentMutants = []mutant{
 		changes: []change{once("billing/preview.go", "if s.Local() || now < s.Period.End && !s.downgradeBilled() {", "if s.Local() || now > 0 {")},
 		pkg:     "./billing", tests: "TestThePreviewOfADowngradeWhileARenewalWaitsNamesTheNextOne",
 	},
+	{
+		name:    "a missing path ends a subscription",
+		changes: []change{once("payments/stripe/problem.go", "== http.StatusNotFound && apiErr.Code == sdk.ErrorCodeResourceMissing", "== http.StatusNotFound")},
+		pkg:     "./payments/cashier", tests: "TestASubscriptionThatTheProviderDeletedHasEnded",
+	},
+	{
+		name:    "a live subscription that is not found ends",
+		changes: []change{once("payments/cashier/sync_subscription.go", "if with.Live {", "if with.Live && id == \"\" {")},
+		pkg:     "./payments/cashier", tests: "TestASubscriptionThatTheProviderDeletedHasEnded",
+	},
+	{
+		name:    "a deleted customer is used for ever",
+		changes: []change{once("payments/cashier/checkout.go", "if stripe.CustomerGone(err) {\n\t\tif err", "if err == errTooLate {\n\t\tif err")},
+		pkg:     "./payments/cashier", tests: "TestACustomerThatTheProviderDeletedIsForgotten",
+	},
 }

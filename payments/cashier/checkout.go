@@ -243,6 +243,13 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 			session, err = create(ctx, key, order)
 			return err
 		})
+	if stripe.CustomerGone(err) {
+		if err := run.c.options.Store.PaymentAccounts(run.scope).ForgetCustomer(ctx, run.ID, customer); err != nil {
+			return session, err
+		}
+		run.rec.Operation = run.rec.NextAttempt() // the key was sent with this customer
+		return session, errors.Join(errSuperseded, errAccountChanged())
+	}
 	if err != nil {
 		return session, err
 	}
@@ -349,10 +356,6 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 	if _, err := app.Wallet(ctx, identity); err != nil {
 		return "", err
 	}
-	customer, err := c.customer(ctx, with, identity)
-	if err != nil {
-		return "", err
-	}
 	if with.PortalConfiguration == "" {
 		// Concurrent calls create two configurations; one stays unused.
 		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
@@ -362,5 +365,22 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 			return "", err
 		}
 	}
-	return with.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, with.PortalConfiguration, returnURL)
+	url, err := c.openPortal(ctx, with, identity, returnURL)
+	if stripe.CustomerGone(err) { // forgotten now
+		url, err = c.openPortal(ctx, with, identity, returnURL)
+	}
+	return url, err
+}
+
+// openPortal opens the portal, or forgets a customer that the provider no longer has.
+func (c *Cashier) openPortal(ctx context.Context, with account, identity, returnURL string) (string, error) {
+	customer, err := c.customer(ctx, with, identity)
+	if err != nil {
+		return "", err
+	}
+	url, err := with.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, with.PortalConfiguration, returnURL)
+	if stripe.CustomerGone(err) {
+		err = errors.Join(err, c.options.Store.PaymentAccounts(with.scope).ForgetCustomer(ctx, with.ID, customer))
+	}
+	return url, err
 }

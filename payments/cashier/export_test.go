@@ -91,6 +91,19 @@ func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, 
 	return c.options.Store.Queue(scope).Enqueue(ctx, due...)
 }
 
+// SyncAsLive syncs a subscription as if its account were in live mode.
+func (c *Cashier) SyncAsLive(ctx context.Context, scope tenancy.Scope, identity, id string) error {
+	with, err := c.account(ctx, scope)
+	if err != nil {
+		return err
+	}
+	with.Live = true
+	return c.withLease(ctx, scope, queue.IdentityLease(identity), func(ctx context.Context, fence queue.Fence) error {
+		_, err := c.syncSubscription(ctx, with, fence, id, syncOptions{})
+		return err
+	})
+}
+
 // PruneAll runs the retention.
 func (c *Cashier) PruneAll(ctx context.Context) error { return c.pruneAll(ctx) }
 

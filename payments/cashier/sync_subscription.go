@@ -23,11 +23,14 @@ type syncOptions struct {
 // webhooks, periodic jobs and recovery all use it: subscriptions at the provider
 // change here in no other way.
 func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queue.Fence, id string, opts syncOptions) (billing.Subscription, error) {
+	now := c.nowAt(fence.ClockOffset)
 	remote, err := with.provider.Subscription(ctx, id)
+	if stripe.IsGone(err) {
+		remote, err = c.deletedSubscription(ctx, with, id, now, err)
+	}
 	if err != nil {
 		return billing.Subscription{}, err
 	}
-	now := c.nowAt(fence.ClockOffset)
 	if opts.checkoutID.IsZero() {
 		opts.checkoutID = checkoutIDOf(remote)
 	}
@@ -45,6 +48,26 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queu
 		defer c.Wake(with.scope)
 	}
 	return projection.Subscription, nil
+}
+
+// deletedSubscription is the report about a stored subscription that the provider no
+// longer has: it has ended. Only test data is deleted, and a read right after the
+// creation may not find it yet; in any other case it returns the error of the read.
+func (c *Cashier) deletedSubscription(ctx context.Context, with account, id string, now int64, gone error) (remote stripe.Subscription, err error) {
+	if with.Live {
+		return remote, gone
+	}
+	app := c.options.Store.Payments(with.scope)
+	identity, err := app.IdentityOfSubscription(ctx, id)
+	if err != nil {
+		return remote, errors.Join(ignoreNotFound(err), gone)
+	}
+	stored, err := c.currentSubscription(ctx, with.scope, identity)
+	if err != nil || stored == nil || stored.ProviderID != id || now-stored.CreatedAt < deletedGrace {
+		return remote, errors.Join(err, gone)
+	}
+	remote.ID, remote.Status, remote.PriceID, remote.Period = id, billing.ProviderCanceled, stored.Terms.PriceID, stored.Period
+	return remote, nil
 }
 
 // checkoutIDOf is the checkout that created a subscription, from its metadata; zero
@@ -71,6 +94,8 @@ const (
 	// refreshDelay is how long after an expected event an object is refreshed without
 	// a webhook.
 	refreshDelay = int64(time.Minute / time.Millisecond)
+	// deletedGrace is how old a subscription is at least that counts as deleted.
+	deletedGrace = int64(time.Hour / time.Millisecond)
 	// overdueInterval is the time between two refreshes of an overdue object.
 	overdueInterval = int64(6 * time.Hour / time.Millisecond)
 )

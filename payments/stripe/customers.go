@@ -20,10 +20,10 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[st
 		return made.ID, nil
 	}
 	current, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})
-	if err != nil {
+	if err != nil && !IsGone(readProblem(err)) {
 		return "", problem(err)
 	}
-	if current.Deleted {
+	if err != nil || current.Deleted {
 		return "", &Problem{Kind: NotFound, Message: "The customer " + made.ID + " was deleted.", Saved: true}
 	}
 	return made.ID, nil

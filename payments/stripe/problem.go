@@ -31,6 +31,7 @@ type Problem struct {
 	// Saved says that Stripe repeats the answer to the same idempotency key, so only
 	// another key can succeed.
 	Saved bool
+	gone  bool
 	cause error
 }
 
@@ -41,6 +42,29 @@ func (p *Problem) Unwrap() error { return p.cause }
 func Is(err error, kind Kind) bool {
 	p, ok := errors.AsType[*Problem](err)
 	return ok && p.Kind == kind
+}
+
+// IsGone reports whether Stripe no longer has the object that was read, as after its
+// test data was deleted. Neither an outage nor a wrong path or key is taken for that.
+func IsGone(err error) bool {
+	p, ok := errors.AsType[*Problem](err)
+	return ok && p.gone
+}
+
+// readProblem converts an error of a call that reads one object by its id.
+func readProblem(err error) error {
+	converted := problem(err)
+	if p, ok := errors.AsType[*Problem](converted); ok {
+		apiErr, answered := errors.AsType[*sdk.Error](err)
+		p.gone = answered && apiErr.HTTPStatusCode == http.StatusNotFound && apiErr.Code == sdk.ErrorCodeResourceMissing
+	}
+	return converted
+}
+
+// CustomerGone reports whether a call failed because Stripe no longer has its customer.
+func CustomerGone(err error) bool {
+	apiErr, ok := errors.AsType[*sdk.Error](err)
+	return ok && apiErr.Code == sdk.ErrorCodeResourceMissing && apiErr.Param == "customer"
 }
 
 // problem converts an error of the SDK.

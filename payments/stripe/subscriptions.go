@@ -25,7 +25,7 @@ type Subscription struct {
 func (c *Client) Subscription(ctx context.Context, id string) (Subscription, error) {
 	s, err := c.api.Subscriptions.Get(id, &sdk.SubscriptionParams{Params: params(ctx, "schedule", "latest_invoice")})
 	if err != nil {
-		return Subscription{}, problem(err)
+		return Subscription{}, readProblem(err)
 	}
 	out := subscriptionOf(s)
 	list := c.api.Invoices.List(&sdk.InvoiceListParams{ListParams: onePage(ctx, pageSize), Subscription: sdk.String(id)})
