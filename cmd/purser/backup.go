@@ -18,11 +18,7 @@ import (
 )
 
 // writeBackup writes the database to a file, beside running servers.
-func writeBackup(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func writeBackup(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	path, err := c.parseFile(flag.NewFlagSet("backup", flag.ContinueOnError), args)
 	if err != nil {
 		return err
@@ -60,11 +56,7 @@ func keyToKeep(c config) string {
 
 // restoreBackup fills an empty database from a file and verifies it. Until that is done,
 // no server uses the database.
-func restoreBackup(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	c, err := readConfig(environ)
-	if err != nil {
-		return err
-	}
+func restoreBackup(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("restore", flag.ContinueOnError)
 	accept := flags.Bool("accept-differences", false, "finish even if verification finds differences, or the database cancels a check")
 	path, err := c.parseFile(flags, args)

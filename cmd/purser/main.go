@@ -144,6 +144,7 @@ func (e oneLine) Unwrap() error { return e.error }
 var commands = map[string]func(ctx context.Context, c config, args []string, stdout, stderr io.Writer) error{
 	"keys create": createKey, "sandbox key": printSandboxKey, "users reset": resetPassword, "users own": makeOwner,
 	"migrate": migrate, "verify": verifyBooks, "export": exportMonths, "pack": packEvents, "health": health,
+	"backup": writeBackup, "restore": restoreBackup,
 }
 
 func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
@@ -153,10 +154,6 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return flag.ErrHelp
 	case "serve":
 		return serve(ctx, rest, environ, stdout, stderr)
-	case "backup":
-		return writeBackup(ctx, rest, environ, stdout, stderr)
-	case "restore":
-		return restoreBackup(ctx, rest, environ, stdout, stderr)
 	case "listen":
 		return listen(ctx, rest, environ, stdout, stderr)
 	case "version", "--version":
