@@ -189,7 +189,8 @@ ON_ONE_POSTGRES := TestExpectedGrantsAreThoseOfAMigratedDatabase TestPlansOfTheH
 # - Rows written past the store by statements over all applications.
 ON_ONE_POSTGRES += TestSealsOfRenamedWallets TestVerifyNewReadsInProportionToWhatIsNew TestVerifySinceReadsInProportionToWhatIsNew \
 	TestVerifyPairsPaymentsWithTheJournal TestVerifyComparesTermsByTheirMeaning TestVerifyInPagesOfOneRowFindsWhatItFindsAtOnce \
-	TestVerifyAcceptsAPrunedFeed TestVerifyFindsEveryCorruption TestStrayApplicationsAreFoundInEveryTable TestLargestValuesAreThoseOfTheRows
+	TestVerifyAcceptsAPrunedFeed TestVerifyFindsEveryCorruption TestStrayApplicationsAreFoundInEveryTable TestLargestValuesAreThoseOfTheRows \
+	TestALostWalletDoesNotComeBack TestANodeThatRemembersLostChangesReadsAgain
 # - Packed events, which Citus does not have.
 ON_ONE_POSTGRES += $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/\1/p' store/packing*_test.go)
 # - Two lanes of batches for one application, which has one on its worker; transaction

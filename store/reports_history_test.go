@@ -17,14 +17,14 @@ import (
 const balancesAt = `SELECT c.key || ' ' || l.balance_after || ' ' || l.debt_after
 	FROM (
 		SELECT DISTINCT ON (credit_id) credit_id, balance_after, debt_after FROM (
-			SELECT seq, credit_id, balance_after, debt_after, created_at FROM journal
+			SELECT seq, credit_id, balance_after, debt_after, created_at FROM journal WHERE app_id = $2
 			UNION ALL
 			SELECT e.seq, p.credit_id, e.balance_after, coalesce(e.debt_after, 0), e.created_at
-			FROM usage_events e JOIN prices p ON p.app_id = e.app_id AND p.number = e.price_number
+			FROM usage_events e JOIN prices p ON p.app_id = e.app_id AND p.number = e.price_number WHERE e.app_id = $2
 		) entries
 		WHERE created_at <= $1 ORDER BY credit_id, seq DESC
 	) l JOIN credits c ON c.id = l.credit_id
-	WHERE EXISTS (SELECT FROM journal j WHERE j.credit_id = c.id AND j.created_at <= $1)
+	WHERE c.app_id = $2 AND EXISTS (SELECT FROM journal j WHERE j.app_id = $2 AND j.credit_id = c.id AND j.created_at <= $1)
 	ORDER BY c.key`
 
 // A wallet has thousands of charges of one credit. Others were received or used long
@@ -88,7 +88,7 @@ func TestBalancesAtEveryMoment(t *testing.T) {
 		for _, balance := range balances {
 			got = append(got, fmt.Sprint(balance.CreditKey, " ", balance.Amount, " ", balance.Debt))
 		}
-		if want := texts(t, b.conn, balancesAt, at); !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+		if want := texts(t, b.conn, balancesAt, at, b.scope.AppID); !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
 			t.Fatalf("at %d:\n got %q\nwant %q", at, got, want)
 		}
 	}
