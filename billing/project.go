@@ -84,7 +84,7 @@ const (
 // Recurs reports whether each alert of the kind is about a new problem, so that a
 // resolved one is opened again. The other kinds repeat with every report.
 func (k AlertKind) Recurs() bool {
-	return k == BalanceFull || k == DebtFull || k == ActionRefused || k == KeyRefused
+	return k == BalanceFull || k == DebtFull || k == ActionRefused
 }
 
 // Project applies the provider's state to a subscription. The result depends on that

@@ -233,7 +233,7 @@ var salesCalls = []call[sales]{
 		return page(a.Alerts(ctx, store.Page{Limit: 100}, true))
 	}},
 	{"Raise", "", "", "", "", func(ctx context.Context, a sales, _ household) (any, error) {
-		return nil, a.Raise(ctx, billing.Alert{Kind: billing.KeyRefused, ObjectID: "acct_1"}, moment)
+		return nil, a.Raise(ctx, billing.Alert{Kind: billing.KeyRefused, ObjectID: "acct_1"}, true, moment)
 	}},
 	{"ResolveAlert", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a sales, h household) (any, error) {
 		return nil, a.ResolveAlert(ctx, h.alertID, moment)

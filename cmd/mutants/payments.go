@@ -153,7 +153,7 @@ var paymentMutants = []mutant{
 	bug("an unknown price is listed for one customer only", "./payments/cashier", "TestAnUnknownPriceIsListedForEachCustomer",
 		once("billing/project_invoices.go", "p.addAlert(UnknownPrice, paid.invoice.ID)", "p.addAlert(UnknownPrice, paid.line.PriceID)")),
 	bug("a resolved alert stays resolved when its problem returns", "./payments/cashier", "TestAKeyThatIsRefusedIsForAPersonToSee|TestARefundThatFailsAgainIsListedAgain",
-		once("store/payments/alerts.go", "alert.Kind.Recurs() {", "alert.Kind == \"\" {")),
+		once("store/payments/alerts.go", "added == 0 && again {", "added == 0 && !again {")),
 	bug("a repeated report opens a resolved alert again", "./payments/cashier", "TestADebtIsBookedUpToNineteenDigits",
 		once("store/payments/payments.go", "if moved < delta.Amount && !repeated {", "if moved < delta.Amount && (repeated || !repeated) {")),
 	bug("the preview of a downgrade names a renewal that is billed", "./billing", "TestThePreviewOfADowngradeWhileARenewalWaitsNamesTheNextOne",

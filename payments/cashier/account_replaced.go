@@ -82,5 +82,6 @@ func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err err
 	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: with.AccountID + " …" + with.KeyLastFour}
 	c.options.Log.Warn("API key refused by the payment provider", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
 		"app", with.scope.AppID.Format(ids.Application))
-	return errors.Join(err, c.options.Store.Payments(with.scope).Raise(ctx, alert, c.nowAt(with.ClockOffset)))
+	again := with.ReplacedAt == 0 // a replaced account may be closed for good
+	return errors.Join(err, c.options.Store.Payments(with.scope).Raise(ctx, alert, again, c.nowAt(with.ClockOffset)))
 }

@@ -169,7 +169,7 @@ func (c *Cashier) alertOnMissing(ctx context.Context, with account, err error, o
 	}
 	alert := billing.Alert{Kind: billing.SaleMissing, ObjectID: object}
 	c.logAlerts(with, []billing.Alert{alert})
-	return cmp.Or(c.options.Store.Payments(with.scope).Raise(ctx, alert, c.nowAt(with.ClockOffset)), err)
+	return cmp.Or(c.options.Store.Payments(with.scope).Raise(ctx, alert, false, c.nowAt(with.ClockOffset)), err)
 }
 
 func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Job) (next int64, err error) {

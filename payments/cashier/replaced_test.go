@@ -251,15 +251,35 @@ func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 		}
 	})
 	t.Run("also when it is refused again after it was resolved", func(t *testing.T) {
-		a := lockedOut(t)
+		a := twoAccounts(t)
+		page := a.topUp(3000)
+		a.pay(page.URL, cardPays)
+		a.settle()
+		a.revoke(firstKey)
+		a.refund(page, 1000)
 		a.resolveAlerts(1)
 		a.allow(firstKey)
 		a.advance(7 * time.Hour)
 		a.resolveAlerts(0)
+		later := billing.Alert{Kind: billing.SaleMissing, ObjectID: "cs_later"}
+		a.check(a.store.Payments(a.scope).Raise(t.Context(), later, false, a.now()))
 		a.revoke(firstKey)
-		a.advance(7 * time.Hour)
+		a.refund(page, 1000)
+		alerts, _, err := a.store.Payments(a.scope).Alerts(t.Context(), store.Page{Limit: 10}, false)
+		a.check(err)
+		if len(alerts) != 2 || alerts[0].Kind != billing.KeyRefused {
+			t.Errorf("the newest alert is not about the key: %+v", alerts)
+		}
+	})
+	t.Run("but once for an account that was replaced, which may be closed", func(t *testing.T) {
+		a := lockedOut(t)
 		a.resolveAlerts(1)
-		a.wantAlerts(billing.KeyRefused)
+		asked := a.callsWith(firstKey)
+		a.advance(7 * time.Hour)
+		if a.callsWith(firstKey) == asked {
+			t.Error("the key was not tried again")
+		}
+		a.resolveAlerts(0)
 	})
 	t.Run("and is not tried over and over", func(t *testing.T) {
 		a := lockedOut(t)

@@ -27,7 +27,7 @@ var (
 		ON CONFLICT (app_id, kind, object_id) DO NOTHING`)
 
 	reopenAlert = pg.Declare("reopen alert", `
-		UPDATE alerts SET resolved_at = NULL, created_at = $4 WHERE app_id = $1 AND kind = $2 AND object_id = $3 AND resolved_at IS NOT NULL`)
+		UPDATE alerts SET id = $4, resolved_at = NULL, created_at = $5 WHERE app_id = $1 AND kind = $2 AND object_id = $3 AND resolved_at IS NOT NULL`)
 
 	listAlerts = pg.Declare("list alerts", `
 		SELECT l.id, l.kind, l.object_id, w.identity, l.created_at, l.resolved_at
@@ -39,25 +39,31 @@ var (
 		UPDATE alerts SET resolved_at = $3 WHERE app_id = $1 AND id = $2 AND resolved_at IS NULL RETURNING kind, object_id`)
 )
 
-// raiseAlerts stores alerts, once for each kind and object. A resolved one is opened
-// again if its kind recurs.
+// raiseAlerts stores alerts of a wallet.
 func (tx appTx) raiseAlerts(ctx context.Context, walletID ids.ID, alerts []billing.Alert, now int64) error {
 	for _, alert := range alerts {
-		added, err := tx.ExecAny(ctx, insertAlert, alert.Kind, alert.ObjectID, ids.New(), tx.Scope.OrgID, pg.OrNull(walletID), now)
-		if err == nil && added == 0 && alert.Kind.Recurs() {
-			_, err = tx.ExecAny(ctx, reopenAlert, alert.Kind, alert.ObjectID, now)
-		}
-		if err != nil {
+		if err := tx.raise(ctx, walletID, alert, alert.Kind.Recurs(), now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Raise stores an alert that concerns no identity.
-func (a App) Raise(ctx context.Context, alert billing.Alert, now int64) error {
+// raise stores an alert, once for its kind and object. With again, a resolved one becomes
+// the newest that is open.
+func (tx appTx) raise(ctx context.Context, walletID ids.ID, alert billing.Alert, again bool, now int64) error {
+	id := ids.New()
+	added, err := tx.ExecAny(ctx, insertAlert, alert.Kind, alert.ObjectID, id, tx.Scope.OrgID, pg.OrNull(walletID), now)
+	if err == nil && added == 0 && again {
+		_, err = tx.ExecAny(ctx, reopenAlert, alert.Kind, alert.ObjectID, id, now)
+	}
+	return err
+}
+
+// Raise stores an alert that concerns no identity. With again, a resolved one is opened.
+func (a App) Raise(ctx context.Context, alert billing.Alert, again bool, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		return tx.raiseAlerts(ctx, ids.ID{}, []billing.Alert{alert}, now)
+		return tx.raise(ctx, ids.ID{}, alert, again, now)
 	})
 }
 
