@@ -38,6 +38,15 @@ func (k APIKey) Status(now int64) Status {
 	}
 }
 
+// EndsAt is when the key stops working: at its expiry or the end of a rotation's overlap,
+// the earlier of them. It is 0 for neither.
+func (k APIKey) EndsAt() int64 {
+	if k.ExpiresAt == 0 || k.RevokedAt == 0 {
+		return max(k.ExpiresAt, k.RevokedAt)
+	}
+	return min(k.ExpiresAt, k.RevokedAt)
+}
+
 // Usable refuses a key that no longer works at the moment now.
 func (k APIKey) Usable(now int64) error {
 	switch k.Status(now) {
@@ -56,10 +65,11 @@ func (k APIKey) Usable(now int64) error {
 const ExpiryNotice = 7 * 24 * time.Hour
 
 // ExpiresSoon reports whether the key's end is to be announced: it works until then, and
-// was created for longer than the notice. One that is replaced ends as was decided then.
+// was created for longer than the notice. One that is replaced can't be rotated again, and
+// its end was shown then.
 func (k APIKey) ExpiresSoon(now int64) bool {
 	notice := ExpiryNotice.Milliseconds()
-	return k.Status(now) == Active && k.ExpiresAt != 0 && k.ExpiresAt-now <= notice && k.ExpiresAt-k.CreatedAt > notice
+	return k.Status(now) == Active && k.ReplacedBy.IsZero() && k.ExpiresAt != 0 && k.ExpiresAt-now <= notice && k.ExpiresAt-k.CreatedAt > notice
 }
 
 // Revoke stops the key now: a fact, so that a node whose clock is behind does not

@@ -37,6 +37,14 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestAKeyEndsAtTheEarlierOfItsEnds(t *testing.T) {
+	for _, c := range []struct{ expires, revoked, want int64 }{{0, 0, 0}, {5, 0, 5}, {0, 7, 7}, {5, 7, 5}, {7, 5, 5}} {
+		if got := (APIKey{ExpiresAt: c.expires, RevokedAt: c.revoked}).EndsAt(); got != c.want {
+			t.Errorf("one that expires at %d and is revoked at %d ends at %d", c.expires, c.revoked, got)
+		}
+	}
+}
+
 func TestRevoke(t *testing.T) {
 	for name, c := range map[string]struct{ was, want int64 }{
 		"stops a key now":                         {0, now},
@@ -210,6 +218,7 @@ func TestAKeyExpiresSoon(t *testing.T) {
 		"at its end":                     {nil, key.ExpiresAt, false},
 		"one that is revoked":            {func(k *APIKey) { k.Revoked, k.RevokedAt = true, 101*day }, key.ExpiresAt - day, false},
 		"one that is replaced":           {func(k *APIKey) { k.RevokedAt = key.ExpiresAt - 1 }, key.ExpiresAt - day, false},
+		"one that is replaced for now":   {func(k *APIKey) { k.ReplacedBy = ids.New() }, key.ExpiresAt - day, false},
 		"one without an end":             {func(k *APIKey) { k.ExpiresAt = 0 }, key.ExpiresAt - day, false},
 		"one that was made for a week":   {func(k *APIKey) { k.CreatedAt = k.ExpiresAt - notice }, key.ExpiresAt - day, false},
 		"one that was made for a little": {func(k *APIKey) { k.CreatedAt = k.ExpiresAt - notice - 1 }, key.ExpiresAt - day, true},

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -333,6 +334,37 @@ func TestRotatingAKey(t *testing.T) {
 			t.Errorf("status %d", reply.status)
 		}
 	})
+}
+
+func TestARotatedKeyWorksNoLongerThanUntilItExpires(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.join(t, tenancy.Admin)
+	for _, overlap := range []keys.Overlap{keys.OneWeek, keys.UntilRevoked} {
+		expires := time.UnixMilli(r.site.Now()).UTC().Add(48 * time.Hour)
+		spec := keys.Spec{ID: ids.New(), App: r.app, Name: "Server", Preset: keys.Ingestion, ExpiresAt: expires.UnixMilli()}
+		old, _, err := keys.New(spec, tenancy.AllPermissions(), expires.Add(-30*24*time.Hour).UnixMilli(), rand.Reader)
+		noError(t, err)
+		noError(t, r.db.App(r.app.Scope()).CreateKey(t.Context(), old))
+		path := r.appPath("keys", old.ID.Format(ids.APIKey))
+		if body := b.get(t, path).body; !strings.Contains(body, "It still expires on "+expires.Format("2 Jan 2006, 15:04 UTC")) {
+			t.Errorf("the form for %s leaves out when the key expires", overlap)
+		}
+		body := b.post(t, path+"/rotate", url.Values{"overlap": {string(overlap)}}).body
+		_, body, _ = strings.Cut(body, "Previous key")
+		if end := expires.Format("2006-01-02T15:04:05.000Z"); !strings.Contains(body, end) || strings.Contains(body, "until you revoke it") {
+			t.Errorf("after %s, the page leaves out that the old key ends at %s", overlap, end)
+		}
+		_, err = r.db.App(r.app.Scope()).UseKey(t.Context(), old.ID, r.site.Now()+1)
+		noError(t, err)
+		_, body, _ = strings.Cut(b.get(t, path).body, "This key is still in use")
+		if body, _, _ = strings.Cut(body, "Key details"); !strings.Contains(body, expires.Format("2006-01-02T15:04:05.000Z")) {
+			t.Errorf("after %s, the warning leaves out when the key ends", overlap)
+		}
+		if body := b.get(t, r.appPath()).body; strings.Contains(body, "Rotate key") {
+			t.Errorf("after %s, the overview asks for a second rotation", overlap)
+		}
+	}
 }
 
 func TestRevokingAKey(t *testing.T) {

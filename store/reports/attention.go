@@ -59,7 +59,7 @@ var (
 
 	listExpiringKeys = pg.Declare("list expiring keys", `
 		SELECT id, name, expires_at FROM api_keys
-		WHERE app_id = $1 AND NOT revoked AND revoked_at IS NULL AND expires_at > $2 AND expires_at < $3
+		WHERE app_id = $1 AND NOT revoked AND revoked_at IS NULL AND replaced_by IS NULL AND expires_at > $2 AND expires_at < $3
 		ORDER BY expires_at LIMIT $4`)
 
 	// Each is counted no further than the limit, by an index that has only these. The
