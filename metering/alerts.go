@@ -257,7 +257,10 @@ func DecideRecovery(rules []AlertRule, marks AlertMarks, after Balance) (alerts 
 		for _, threshold := range r.Thresholds {
 			key := MarkKey{r.ID, uint64(threshold)}
 			level, ok := Price(threshold, 100, r.RearmPercent, ListPrice)
-			if mark, marked := marks[key]; marked && !mark.Armed && ok && after.Amount >= level {
+			if !ok {
+				level = MaxAmount
+			}
+			if mark, marked := marks[key]; marked && !mark.Armed && after.Amount >= level {
 				a.Threshold, a.Marked = max(a.Threshold, uint64(threshold)), append(a.Marked, key)
 			}
 		}

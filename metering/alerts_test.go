@@ -201,6 +201,17 @@ func TestAnExhaustedBalanceIsAnnouncedOnceUntilCreditsComeIn(t *testing.T) {
 	}
 }
 
+func TestAThresholdThatNoBalanceExceedsIsArmedByAFullOne(t *testing.T) {
+	t.Parallel()
+	rules, marks := []metering.AlertRule{balanceRule(0, 9_000_000_000_000_000_000)}, metering.AlertMarks{}
+	marks.Apply(metering.DecideAlerts(rules, marks, "ann", charged(1), 0)[0])
+	for amount, want := range map[metering.Amount]int{metering.MaxAmount - 1: 0, metering.MaxAmount: 1} {
+		if alerts := metering.DecideRecovery(rules, marks, metering.Balance{CreditID: alertCredit, Amount: amount}); len(alerts) != want {
+			t.Errorf("a balance of %d: %+v", amount, alerts)
+		}
+	}
+}
+
 func TestRulesWatchWhatTheyName(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*metering.AlertRule, *metering.Decision){

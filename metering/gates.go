@@ -68,6 +68,9 @@ func (d *Decision) compared(gate Gate) (need, have uint64) {
 			return uint64(d.Event.Quantity), uint64(d.Allowance.Remaining())
 		}
 	case GatePrice:
+		if d.Gate == GatePrice { // the charge has no amount that fits
+			break
+		}
 		return uint64(d.Event.Charge.Amount), uint64(MaxAmount)
 	case GateBalance:
 		return uint64(d.Event.Charge.Amount), uint64(d.Before.Amount)

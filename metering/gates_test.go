@@ -70,7 +70,7 @@ func TestGates(t *testing.T) {
 		f.Cost = MaxAmount
 		got := Decide(state, track(f, "a", MaxQuantity))
 		results := got.Gates()
-		if results[5] != (GateResult{GatePrice, GateFailed, 0, uint64(MaxAmount)}) || results[6].Outcome != GateUnreached {
+		if results[5] != (GateResult{Gate: GatePrice, Outcome: GateFailed}) || results[6].Outcome != GateUnreached {
 			t.Errorf("got %v", results)
 		}
 	})

@@ -136,6 +136,12 @@ func TestDenialsOfBatchesAndGroupsAreKept(t *testing.T) {
 	if _, _, err := s.usage.TrackGroup(group); !fault.Is(err, fault.InsufficientBalance) {
 		t.Fatalf("got %v", err)
 	}
+	// A group with the id of another's event is a mistake, and not denied usage.
+	mistaken := []store.Usage{s.use("ann", 1), s.use("ann", 1)}
+	mistaken[0].EventID = uses[0].EventID
+	if _, _, err := s.usage.TrackGroup(mistaken); !fault.Is(err, fault.GroupConflict) {
+		t.Fatalf("got %v", err)
+	}
 	var seen []string
 	for _, d := range s.denials(t, reports.DenialQuery{}) {
 		seen = append(seen, fmt.Sprint(d.Identity, d.RequestID == request))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"purser/fault"
 	"purser/metering"
 )
 
@@ -81,7 +82,9 @@ func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err 
 			return nil, i, member.err
 		}
 		if v := member.decision.Verdict; v == metering.Refused || v == metering.Unprocessable {
-			u.record(member, false)
+			if member.decision.Code != fault.GroupConflict { // a mistake of the caller, and no denial
+				u.record(member, false)
+			}
 			return nil, i, member.decision.Err()
 		}
 	}

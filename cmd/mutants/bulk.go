@@ -14,6 +14,8 @@ var bulkMutants = []mutant{
 		once("store/usage_properties.go", "\t\tif r.Properties == \"\" {\n", "\t\tif r.Properties == \"\" || wallet.Count > 0 {\n")),
 	bug("a group that waited too long is half recorded", "./store", "TestAPausedMachineRecordsNoPartOfAGroup",
 		once("store/usage_track.go", "first = p.group.members[0]", "first = p")),
+	bug("a mistaken group is kept as a denial", "./store", "TestDenialsOfBatchesAndGroupsAreKept",
+		once("store/usage_bulk.go", "if member.decision.Code != fault.GroupConflict {", "if fault.GroupConflict != \"\" {")),
 	bug("a refused group is half applied", "./store", "TestARefusedGroupChargesNothing",
 		once("store/usage_bulk.go", "\tif refused >= 0 {\n\t\td := ", "\tif refused == 0 {\n\t\td := ")),
 	bug("the alert of a refused group has a balance that never was", "./store", "TestARefusedGroupAlertsWithTheBalanceOfTheWallet",
