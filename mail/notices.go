@@ -151,14 +151,14 @@ func (p noticePlace) letter(n notify.Notification) letters.Letter {
 		if n.Type == notify.BalanceExhausted {
 			l.Subject, l.Paragraphs = "Balance used up in "+name+": "+letters.Name(n.Identity), []string{"Usage of a customer was declined because the balance is too low" + in + "."}
 		}
-		l.Facts = facts("Customer", n.Identity, "Credit", data.CreditKey, "Balance", credits(data.Balance), "Threshold", credits(data.Threshold), "Rule", data.Rule)
+		l.Facts = facts("Customer", letters.Name(n.Identity), "Credit", data.CreditKey, "Balance", credits(data.Balance), "Threshold", credits(data.Threshold), "Rule", data.Rule)
 		l.Button, l.Link = "View customer", p.link("/wallets/"+n.WalletID.Format(ids.Wallet))
 	case notify.AllowanceThreshold:
 		var data notify.AllowanceData
 		_ = json.Unmarshal(n.Data, &data)
 		l.Subject = fmt.Sprintf("Allowance used to %d%% in %s: %s", data.Percent, name, letters.Name(n.Identity))
 		l.Paragraphs = []string{"A customer used most of an allowance" + in + "."}
-		l.Facts = facts("Customer", n.Identity, "Feature", data.FeatureKey, "Used", fmt.Sprintf("%d of %d", data.Used, data.Limit), "Rule", data.Rule)
+		l.Facts = facts("Customer", letters.Name(n.Identity), "Feature", data.FeatureKey, "Used", fmt.Sprintf("%d of %d", data.Used, data.Limit), "Rule", data.Rule)
 		l.Button, l.Link = "View customer", p.link("/wallets/"+n.WalletID.Format(ids.Wallet))
 	case notify.WebhookPaused:
 		var data notify.PausedData
