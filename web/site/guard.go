@@ -77,11 +77,6 @@ func (req *Request) respond(r Route) (Response, error) {
 		req.Site.Log.Warn("request of another site refused", "request", req.RequestID(), "address", req.Bearer.Address, "route", r.Method+" "+r.Path)
 		return Response{}, fault.Newf(fault.PermissionDenied, "This request came from another site and was blocked.")
 	}
-	if req.IsSignedIn() || r.Method != http.MethodGet {
-		if err := req.Site.Store.Clock().Trust(req.Context); err != nil {
-			return Response{}, err
-		}
-	}
 	if err := req.identify(r); err != nil {
 		switch {
 		case errors.Is(err, errNotSignedIn):

@@ -138,11 +138,17 @@ func (s sessionStore) Delete(token string) error {
 }
 
 // loadSession loads the session of the cookie, or starts an empty one, which is saved
-// only once it has content.
+// only once it has content. It fails while the time is not known: a session that is over
+// could open, and a form could be decided at the wrong time.
 func (req *Request) loadSession(r *http.Request) error {
 	token := ""
 	if cookie, err := r.Cookie(req.Site.sessions.Cookie.Name); err == nil {
 		token = cookie.Value
+	}
+	if token != "" || r.Method != http.MethodGet {
+		if err := req.Site.Store.Clock().Trust(r.Context()); err != nil {
+			return err
+		}
 	}
 	req.Bearer = &Bearer{Address: req.Site.clientAddress(r), agent: Shorten(r.UserAgent(), maxAgentLength)}
 	ctx := context.WithValue(r.Context(), bearerKey{}, req.Bearer)
