@@ -86,7 +86,7 @@ func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
 	account, err := db.User(user).PageContext(t.Context(), "")
 	noError(t, err)
 	opened, err := db.Auth().OpenSession(t.Context(), token, people.Session{
-		ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, PasswordAt: account.PasswordAt,
+		ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, PasswordAt: account.PasswordAt, FactorAt: account.FactorAt,
 	}, []byte{1})
 	if err != nil || !opened {
 		t.Fatalf("the session was opened: %t, %v", opened, err)
@@ -119,6 +119,70 @@ func TestAReplacedPassword(t *testing.T) {
 	list, current, err := person.Sessions(t.Context(), here, moment)
 	if err != nil || len(list) != 1 || list[0].ID != current {
 		t.Errorf("the sessions are %+v, %v", list, err)
+	}
+}
+
+// TestAReplacedAuthenticator adds and removes one while sign-ins of before are under way.
+func TestAReplacedAuthenticator(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Authenticators")
+	user := newMember(t, db, org, tenancy.Owner).UserID
+	person := db.User(user)
+	by := people.CommandLine(moment)
+	noError(t, person.ChangePassword(t.Context(), "", "$password", "", by))
+	signIn := func(factorAt int64) (opened bool) {
+		opened, err := db.Auth().OpenSession(t.Context(), rand.Text(), people.Session{
+			ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, PasswordAt: moment, FactorAt: factorAt,
+		}, []byte{1})
+		if err != nil {
+			t.Error(err)
+		}
+		return opened
+	}
+
+	// The authenticator is written and waits for the log, which is locked, when the sign-in
+	// by password alone ends.
+	lock, err := connect(t, storetest.URL(t)).Begin(t.Context())
+	noError(t, err)
+	exec(t, lock, `SELECT FROM audit_heads WHERE org_id = $1 FOR UPDATE`, org.ID)
+	watch := connect(t, storetest.URL(t))
+	waiting := func(pid string) []string {
+		return texts(t, watch, `SELECT pid::text FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid))`, pid)
+	}
+	added, opened := make(chan error, 1), make(chan bool, 1)
+	by.At++
+	go func() {
+		added <- person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, []credential.Hash{{1}}, "", by)
+	}()
+	var adding []string
+	soon(t, "the authenticator waits", func() bool {
+		adding = waiting(texts(t, lock, `SELECT pg_backend_pid()::text`)[0])
+		return len(adding) == 1
+	})
+	go func() { opened <- signIn(0) }()
+	soon(t, "the sign-in waits or has ended", func() bool { return len(opened) == 1 || len(waiting(adding[0])) == 1 })
+	noError(t, lock.Rollback(t.Context()))
+	noError(t, <-added)
+	if <-opened {
+		t.Error("a sign-in without a code opened a session while the authenticator was added")
+	}
+
+	first := by.At
+	if signIn(0) {
+		t.Error("a session opens without a code")
+	}
+	if !signIn(first) {
+		t.Error("no session opens with a code")
+	}
+	noError(t, person.RemoveFactor(t.Context(), "", by))
+	if signIn(first) {
+		t.Error("a session opens with the code of an authenticator that was removed")
+	}
+	by.At++
+	noError(t, person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, nil, "", by))
+	if signIn(first) {
+		t.Error("a session opens with the code of an authenticator that was replaced")
 	}
 }
 

@@ -167,7 +167,7 @@ func (b *browser) signIn(t *testing.T) {
 	noError(t, err)
 	opened, err := b.harness.db.Auth().OpenSession(t.Context(), token, people.Session{
 		ID: ids.New(), UserID: b.user.ID, CreatedAt: now, SeenAt: now, ExpiresAt: now + idleFor.Milliseconds(), Address: "127.0.0.1", Agent: "test",
-		PasswordAt: account.PasswordAt,
+		PasswordAt: account.PasswordAt, FactorAt: account.FactorAt,
 	}, content)
 	if err != nil || !opened {
 		t.Fatalf("the session was opened: %t, %v", opened, err)

@@ -23,8 +23,9 @@ type Session struct {
 	ExpiresAt int64
 	Address   string
 	Agent     string
-	// PasswordAt is when the password that opens the session was set; zero for none.
-	PasswordAt int64
+	// PasswordAt is when the password that opens the session was set, FactorAt when the
+	// authenticator was added whose code was entered; zero for none.
+	PasswordAt, FactorAt int64
 }
 
 // sessionHash is stored in place of the token: a leaked table opens no session.
@@ -55,17 +56,14 @@ const (
 )
 
 // OpenSession keeps a new session, and queues the mails that tell of it. It opens none
-// for a user whose password was replaced since it was entered: that ended all sessions.
+// for a user whose password or authenticator was replaced since it was entered: that
+// ended all sessions.
 func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) (opened bool, err error) {
 	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if !s.UserID.IsZero() {
-			var current int64
-			err := tx.QueryRow(ctx, `SELECT changed_at FROM passwords WHERE user_id = $1 FOR SHARE`, s.UserID).Scan(&current)
-			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-				return fmt.Errorf("store: hold password: %w", err)
-			}
-			if current != s.PasswordAt {
-				return nil
+			passwordAt, factorAt, err := holdCredentials(ctx, tx, s.UserID)
+			if err != nil || passwordAt != s.PasswordAt || factorAt != s.FactorAt {
+				return err
 			}
 		}
 		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
@@ -83,6 +81,28 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 		return pg.QueueMail(ctx, tx.Conn(), mails...)
 	})
 	return opened, err
+}
+
+// holdCredentials reads when a user's password and authenticator were set, zero for none,
+// and keeps both as they are until the transaction ends.
+func holdCredentials(ctx context.Context, tx pgx.Tx, user ids.ID) (passwordAt, factorAt int64, err error) {
+	err = tx.QueryRow(ctx, `SELECT changed_at FROM passwords WHERE user_id = $1 FOR SHARE`, user).Scan(&passwordAt)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, fmt.Errorf("store: hold password: %w", err)
+	}
+	// A statement of its own: one that waited for the lock would not see a new row.
+	err = tx.QueryRow(ctx, `SELECT created_at FROM second_factors WHERE user_id = $1`, user).Scan(&factorAt)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, fmt.Errorf("store: select factor: %w", err)
+	}
+	return passwordAt, factorAt, nil
+}
+
+// lockCredentials makes changes of a user's password, authenticator and sessions run one
+// after the other, and sign-ins wait for them.
+func lockCredentials(ctx context.Context, tx pgx.Tx, user ids.ID) error {
+	_, err := exec(ctx, tx, "lock password", `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, user)
+	return err
 }
 
 // RenewSession is ContinueSession under another token.
@@ -151,9 +171,8 @@ func (p User) EndSession(ctx context.Context, id ids.ID) error {
 // EndOtherSessions ends all of the person's sessions but the one of the token.
 func (p User) EndOtherSessions(ctx context.Context, token string) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		// As ChangePassword does, which also locks several sessions: one after the other.
-		if _, err := tx.Exec(ctx, `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, p.id); err != nil {
-			return fmt.Errorf("store: lock password: %w", err)
+		if err := lockCredentials(ctx, tx, p.id); err != nil {
+			return err
 		}
 		return endSessions(ctx, tx, p.id, token)
 	})

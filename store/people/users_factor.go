@@ -31,6 +31,9 @@ func (p User) Factor(ctx context.Context) (f Factor, err error) {
 // codes, and ends the sessions that were opened without it.
 func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := lockCredentials(ctx, tx, p.id); err != nil {
+			return err
+		}
 		added, err := exec(ctx, tx, "insert factor", `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, by.At, f.LastStep)
@@ -94,6 +97,9 @@ func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent 
 // in all other browsers.
 func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := lockCredentials(ctx, tx, p.id); err != nil {
+			return err
+		}
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
 		}

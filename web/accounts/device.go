@@ -43,8 +43,8 @@ func deviceOf(req *site.Request, user ids.ID) string {
 
 // signInOnDevice signs in and makes this browser a known device, whose attempts are
 // counted separately.
-func signInOnDevice(req *site.Request, user ids.ID, passwordAt int64) error {
-	if err := req.SignIn(user, passwordAt); err != nil {
+func signInOnDevice(req *site.Request, user ids.ID, passwordAt, factorAt int64) error {
+	if err := req.SignIn(user, passwordAt, factorAt); err != nil {
 		return err
 	}
 	return rememberDevice(req, user)

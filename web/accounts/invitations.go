@@ -167,7 +167,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 		return site.Invalid(accountpage.InvitedPage(invited)), nil
 	}
 	if !req.IsSignedIn() {
-		if err := signInOnDevice(req, joining.User.ID, joining.User.CreatedAt); err != nil {
+		if err := signInOnDevice(req, joining.User.ID, joining.User.CreatedAt, 0); err != nil {
 			return site.Response{}, err
 		}
 		req.LogAccount("account created", joining.User.ID, "by", "invitation")

@@ -49,7 +49,7 @@ func (s *Pages) login(req *site.Request) (site.Response, error) {
 	if account.HasFactor {
 		return requireCode(req, account, next)
 	}
-	return finishLogin(req, account.UserID, account.ChangedAt, "password", next)
+	return finishLogin(req, account.UserID, account.ChangedAt, 0, next)
 }
 
 // checkPassword counts the attempt, then compares. An email without an account costs the
@@ -138,13 +138,18 @@ func (s *Pages) provePassword(req *site.Request, p proof, account *people.Accoun
 	return true, clearAttempts(req, p)
 }
 
-// finishLogin signs in and redirects.
-func finishLogin(req *site.Request, user ids.ID, passwordAt int64, factors, next string) (site.Response, error) {
+// finishLogin signs in and redirects. FactorAt is when the authenticator was added whose
+// code was entered; zero for a sign-in by password alone.
+func finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt int64, next string) (site.Response, error) {
 	if err := noticeSignIn(req, user); err != nil {
 		return site.Response{}, err
 	}
-	if err := signInOnDevice(req, user, passwordAt); err != nil {
+	if err := signInOnDevice(req, user, passwordAt, factorAt); err != nil {
 		return site.Response{}, err
+	}
+	factors := "password"
+	if factorAt != 0 {
+		factors = "password and code"
 	}
 	req.LogAccount("signed in", user, "factors", factors)
 	if next != "/" {
@@ -219,7 +224,7 @@ func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 		f.Fail("code", wrongCode)
 		return site.Invalid(accountpage.SecondStepPage(accountpage.SecondStep{Draft: f.Draft(), Next: next})), nil
 	}
-	return finishLogin(req, user, passwordAt, "password and code", next)
+	return finishLogin(req, user, passwordAt, account.FactorAt, next)
 }
 
 // confirmPage is the password confirmation.

@@ -123,7 +123,7 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	if err := signInOnDevice(req, bootstrap.User.ID, bootstrap.User.CreatedAt); err != nil {
+	if err := signInOnDevice(req, bootstrap.User.ID, bootstrap.User.CreatedAt, 0); err != nil {
 		return site.Response{}, err
 	}
 	req.LogAccount("account created", bootstrap.User.ID, "by", "setup link")

@@ -71,9 +71,9 @@ type Bearer struct {
 	renewed bool          // the session of Token gets another token
 	Mails   []people.Mail // written with a new session
 	saved   bool          // the session was saved, so the cookie is set
-	// passwordAt is when the password of a new session was set, so that one that is
-	// replaced meanwhile opens no session.
-	passwordAt int64
+	// passwordAt and factorAt are when the password and the authenticator of a new session
+	// were set, so that one that is replaced meanwhile opens no session.
+	passwordAt, factorAt int64
 }
 
 type bearerKey struct{}
@@ -103,7 +103,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	case b.renewed:
 		b.saved, err = s.auth.RenewSession(ctx, b.Token, token, kept, content)
 	case token != b.Token:
-		kept.ID, kept.CreatedAt, kept.PasswordAt = ids.New(), now, b.passwordAt
+		kept.ID, kept.CreatedAt, kept.PasswordAt, kept.FactorAt = ids.New(), now, b.passwordAt, b.factorAt
 		b.saved, err = s.auth.OpenSession(ctx, token, kept, content, b.Mails...)
 	case b.changed:
 		b.saved, err = s.auth.ContinueSession(ctx, token, kept, content)
@@ -192,12 +192,13 @@ func (req *Request) resetSession() error {
 	return req.Site.sessions.RenewToken(req.Context)
 }
 
-// SignIn starts a session of the user, whose password was set at that time.
-func (req *Request) SignIn(user ids.ID, passwordAt int64) error {
+// SignIn starts a session of the user, whose password was set at that time, and so was the
+// authenticator whose code was entered, or zero for none.
+func (req *Request) SignIn(user ids.ID, passwordAt, factorAt int64) error {
 	if err := req.resetSession(); err != nil {
 		return err
 	}
-	req.Bearer.userID, req.Bearer.passwordAt = user, passwordAt
+	req.Bearer.userID, req.Bearer.passwordAt, req.Bearer.factorAt = user, passwordAt, factorAt
 	req.put(sessionUser, user.Format(ids.User))
 	req.put(sessionFormToken, rand.Text())
 	req.MarkReauthenticated()

@@ -58,7 +58,7 @@ func newVisitor(t *testing.T, s *Site) (ids.ID, *http.Cookie) {
 	}
 	storetest.CreateUser(t, storetest.URL(t), user)
 	req, recorder := visit(t, s, nil)
-	if err := req.SignIn(user.ID, 0); err != nil {
+	if err := req.SignIn(user.ID, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	return user.ID, save(t, req, recorder)
