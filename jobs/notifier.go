@@ -51,13 +51,12 @@ func (q *Queue) runNotified(ctx context.Context) error {
 
 // tryDrain drains part of a queue. It does not wait for jobs that other nodes run.
 func (q *Queue) tryDrain(ctx context.Context, stop <-chan struct{}, t target) {
-	run := q.drain
 	if lane := q.detached[t.lane]; lane != nil {
-		run = func(ctx context.Context, stop <-chan struct{}, t target) (drainResult, error) {
-			return q.startJobs(ctx, stop, lane, t)
-		}
+		q.prepare(ctx, t)
+		q.startJobs(ctx, stop, lane, t)
+		return
 	}
-	result, err := run(ctx, stop, t)
+	result, err := q.drain(ctx, stop, t)
 	if isClosed(stop) {
 		return
 	}

@@ -66,3 +66,36 @@ func TestOneApplicationNeverTakesMoreThanItsTurn(t *testing.T) {
 		}
 	})
 }
+
+func TestAReleasedSlotGoesToTheOneWithTheFewest(t *testing.T) {
+	t.Parallel()
+	q := &Queue{detached: map[Lane]*detachedLane{}}
+	q.Detach("slow", 4, 3, 3)
+	lane := q.detached["slow"]
+	of := func(org ids.ID) target {
+		return target{scope: tenancy.Scope{OrgID: org, AppID: ids.New()}, lane: "slow"}
+	}
+	busy, quiet := ids.New(), ids.New()
+	first, second, late, other := of(busy), of(busy), of(busy), of(quiet)
+	for _, t := range []target{first, first, second, other} {
+		lane.acquire(t)
+	}
+	for _, w := range []target{first, second, late, other} {
+		if lane.acquire(w) {
+			t.Fatal("a fifth slot")
+		}
+	}
+	wants := func(from target, again bool, want ...target) {
+		t.Helper()
+		next, has := lane.release(from, again)
+		if has != (len(want) > 0) || has && next != want[0] {
+			t.Errorf("the slot went to %v, %v", next, has)
+		}
+	}
+	wants(first, true, other) // the organization with fewer
+	wants(other, false, late) // of one organization, the application with fewer
+	wants(late, true, late)   // which has none again
+	wants(late, false, first) // of those with as many, the longest waiting
+	wants(other, false)       // the one that waits is of an organization with its share
+	wants(first, false, second)
+}

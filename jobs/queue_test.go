@@ -35,15 +35,21 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// newApp creates an application.
+// newApp creates an application of an organization of its own.
 func newApp(t *testing.T, db *store.Store) tenancy.Scope {
 	t.Helper()
+	return newAppOf(t, db, "Org "+ids.New().String())
+}
+
+// newAppOf creates an application of the organization with this name.
+func newAppOf(t *testing.T, db *store.Store, name string) tenancy.Scope {
+	t.Helper()
 	now := time.Now().UnixMilli()
-	org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
+	org, err := tenancy.NewOrganization(ids.New(), name, now)
 	noError(t, err)
-	app, err := tenancy.NewApplication(ids.New(), org, "App", false, now)
+	app, err := tenancy.NewApplication(ids.New(), org, "App "+ids.New().String(), false, now)
 	noError(t, err)
-	app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
+	app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: name}, org, app)
 	noError(t, err)
 	return app.Scope()
 }
@@ -267,7 +273,7 @@ func TestDetachedJobsDoNotWaitForEachOther(t *testing.T) {
 	scope, second := newApp(t, db), newApp(t, db)
 	started, goOn := make(chan string, 10), make(chan struct{})
 	q := jobs.New(jobs.Options{Store: db, Lease: limit})
-	q.Detach("webhooks", 2, 2)
+	q.Detach("webhooks", 2, 2, 2)
 	prepared := make(chan tenancy.Scope, 100)
 	q.Before("webhooks", func(_ context.Context, scope tenancy.Scope) error {
 		prepared <- scope
@@ -322,7 +328,7 @@ func TestAnApplicationHasItsShareOfDetachedJobs(t *testing.T) {
 	scope, second := newApp(t, db), newApp(t, db)
 	started, goOn := make(chan string, 10), make(chan struct{})
 	q := jobs.New(jobs.Options{Store: db, Lease: limit})
-	q.Detach("webhooks", 3, 2)
+	q.Detach("webhooks", 3, 3, 2)
 	q.Register(kind, jobs.Handler{Lane: "webhooks", Timeout: limit, Run: func(_ context.Context, job jobs.Job) (int64, error) {
 		started <- job.Object
 		<-goOn

@@ -30,9 +30,10 @@ const (
 	maxRun = 30 * time.Second
 	// roundSize is how many due deliveries are read at once.
 	roundSize = 50
-	// maxRunning is how many endpoints a node sends to at once, and maxRunningPerApp how
-	// many of one application.
+	// maxRunning is how many endpoints a node sends to at once, and the others how many of
+	// one organization and of one application.
 	maxRunning       = 64
+	maxRunningPerOrg = maxRunning / 2
 	maxRunningPerApp = notify.MaxEndpoints
 )
 
@@ -85,7 +86,7 @@ func New(o Options) *Dispatcher {
 		o.Observe = func(Attempted) {}
 	}
 	d := &Dispatcher{options: o, hub: newHub(), client: newClient(clientOptions{Opened: o.Opened, Timeout: o.Timeout, Roots: o.Roots, Now: o.Now})}
-	o.Jobs.Detach(Lane, maxRunning, maxRunningPerApp)
+	o.Jobs.Detach(Lane, maxRunning, maxRunningPerOrg, maxRunningPerApp)
 	o.Jobs.Before(Lane, d.prepare)
 	o.Jobs.Register(queue.JobDelivery, jobs.Handler{Run: d.run, Timeout: maxRun + o.Timeout + 15*time.Second, Lane: Lane})
 	o.Jobs.Every(jobs.Task{Name: "number notifications", Interval: sweepInterval, Run: d.prepareAll})
