@@ -189,7 +189,7 @@ func warnAtStart(ctx context.Context, c config, db *database, log *slog.Logger) 
 func newLoops(c config, db *database, payments *paymentNode, seals *vault.Vault, stripe net.Listener, meters *metrics, log *slog.Logger) []func(context.Context) error {
 	verifications := verifier{
 		store: db.Store, new: c.verifyNew, all: c.verifyAll, limit: c.verifyLimit, pause: verifyPause, now: db.Clock().Time,
-		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(meters.registry), log: log,
+		slots: verifySlots(verifyAtOnce), meters: newVerifyMetrics(meters.registry), log: log,
 	}
 	loops := []func(context.Context) error{payments.run, verifications.runPeriodically}
 	if stripe != nil {

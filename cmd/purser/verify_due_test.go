@@ -17,13 +17,15 @@ import (
 	"purser/store"
 	"purser/store/people"
 	"purser/store/storetest"
+	"purser/store/verify"
 	"purser/tenancy"
 )
 
 // run verifies what is due and waits for it.
 func (v verifier) run(ctx context.Context) {
 	var running sync.WaitGroup
-	v.start(ctx, &running)
+	v.start(ctx, &running, verify.NewEntries)
+	v.start(ctx, &running, verify.AllEntries)
 	running.Wait()
 }
 
@@ -62,7 +64,7 @@ func newVerifiedNode(t *testing.T) verifiedNode {
 	now := time.UnixMilli(1_800_000_000_000)
 	n.verifier = verifier{
 		store: db, new: time.Hour, all: 24 * time.Hour, limit: time.Hour, now: func() time.Time { return now },
-		slots: make(chan struct{}, 2), meters: newVerifyMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(n.log, nil)),
+		slots: verifySlots(verifyAtOnce), meters: newVerifyMetrics(prometheus.NewRegistry()), log: slog.New(slog.NewTextHandler(n.log, nil)),
 	}
 	return n
 }
@@ -92,7 +94,7 @@ func TestAVerificationThatIsHeldUpDoesNotHoldUpOthers(t *testing.T) {
 	n.exec(`BEGIN`)
 	n.exec(`SELECT 1 FROM verifications WHERE app_id = (SELECT id FROM applications WHERE name = 'First') FOR UPDATE`)
 	var running sync.WaitGroup
-	n.start(t.Context(), &running)
+	n.start(t.Context(), &running, verify.NewEntries)
 	for finished := false; !finished; {
 		runs, err := n.store.Verification(n.other).Runs(t.Context())
 		if err != nil {

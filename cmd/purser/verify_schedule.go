@@ -35,57 +35,75 @@ type verifier struct {
 	limit    time.Duration // of one verification
 	pause    time.Duration
 	now      func() time.Time
-	slots    chan struct{} // concurrent verifications on this node
+	slots    map[verify.Kind][]chan struct{} // that a verification takes, see verifySlots
 	meters   verifyMetrics
 	log      *slog.Logger
 }
 
-// runPeriodically starts due verifications until the context ends. The first check is
-// one tick after the start, so that short-lived servers do not verify each time.
+// verifySlots are slots for this many verifications on a node. Full ones leave one to those
+// of new entries, which are short and due often.
+func verifySlots(atOnce int) map[verify.Kind][]chan struct{} {
+	every, full := make(chan struct{}, atOnce), make(chan struct{}, atOnce-1)
+	return map[verify.Kind][]chan struct{}{verify.NewEntries: {every}, verify.AllEntries: {full, every}}
+}
+
+// runPeriodically starts due verifications until the context ends. Each kind waits for
+// slots on its own. The first check is one tick after the start, so that short-lived
+// servers do not verify each time.
 func (v verifier) runPeriodically(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	ticks := time.NewTicker(verifyTick)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticks.C:
-		}
-		v.start(ctx, &running)
+	for _, kind := range []verify.Kind{verify.NewEntries, verify.AllEntries} {
+		running.Go(func() {
+			ticks := time.NewTicker(verifyTick)
+			defer ticks.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticks.C:
+				}
+				v.start(ctx, &running, kind)
+			}
+		})
 	}
+	return nil
 }
 
-// start starts every due verification. A large application takes one slot and does not
-// delay the others.
-func (v verifier) start(ctx context.Context, running *sync.WaitGroup) {
-	due, err := v.due(ctx)
+// start starts every due verification of a kind. A large application takes one slot and
+// does not delay the others.
+func (v verifier) start(ctx context.Context, running *sync.WaitGroup, kind verify.Kind) {
+	if v.every(kind) <= 0 {
+		return
+	}
+	due, err := v.store.Installation().DueVerifications(ctx, kind, v.now().UnixMilli(), v.every(kind))
 	if err != nil {
 		v.failed(ctx, err)
 		return
 	}
-	v.begin(ctx, running, v.verifyInstallation)
-	for _, d := range due {
-		v.begin(ctx, running, func(ctx context.Context) error {
-			var failed []error
-			for _, kind := range d.kinds {
-				failed = append(failed, v.verifyDue(ctx, d.scope, kind))
-			}
-			return errors.Join(failed...)
-		})
+	if kind == verify.AllEntries {
+		v.begin(ctx, running, kind, v.verifyInstallation)
+	}
+	for _, scope := range due {
+		v.begin(ctx, running, kind, func(ctx context.Context) error { return v.verifyDue(ctx, scope, kind) })
 	}
 }
 
 // begin runs work as soon as a slot is free.
-func (v verifier) begin(ctx context.Context, running *sync.WaitGroup, work func(context.Context) error) {
-	select {
-	case v.slots <- struct{}{}:
-	case <-ctx.Done():
-		return
+func (v verifier) begin(ctx context.Context, running *sync.WaitGroup, kind verify.Kind, work func(context.Context) error) {
+	for _, slots := range v.slots[kind] {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 	}
 	running.Go(func() {
-		defer func() { <-v.slots }()
+		defer func() {
+			for _, slots := range v.slots[kind] {
+				<-slots
+			}
+		}()
 		if err := work(ctx); err != nil {
 			v.failed(ctx, err)
 		}
@@ -106,36 +124,6 @@ func (v verifier) every(kind verify.Kind) time.Duration {
 	return v.new
 }
 
-// dueVerifications are the due verifications of an application, in order: a full one
-// seals what the other would read.
-type dueVerifications struct {
-	scope tenancy.Scope
-	kinds []verify.Kind
-}
-
-func (v verifier) due(ctx context.Context) (list []dueVerifications, err error) {
-	index := map[tenancy.Scope]int{}
-	for _, kind := range []verify.Kind{verify.AllEntries, verify.NewEntries} {
-		if v.every(kind) <= 0 {
-			continue
-		}
-		scopes, err := v.store.Installation().DueVerifications(ctx, kind, v.now().UnixMilli(), v.every(kind))
-		if err != nil {
-			return nil, err
-		}
-		for _, scope := range scopes {
-			i, known := index[scope]
-			if !known {
-				i = len(list)
-				index[scope] = i
-				list = append(list, dueVerifications{scope: scope})
-			}
-			list[i].kinds = append(list[i].kinds, kind)
-		}
-	}
-	return list, nil
-}
-
 // verifyDue claims a verification and runs it, unless another node claimed it.
 func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind verify.Kind) error {
 	claimedAt := v.now().UnixMilli()
@@ -149,9 +137,6 @@ func (v verifier) verifyDue(ctx context.Context, scope tenancy.Scope, kind verif
 // verifyInstallation verifies what belongs to no application, at the interval of full
 // verifications.
 func (v verifier) verifyInstallation(ctx context.Context) error {
-	if v.all <= 0 {
-		return nil
-	}
 	claimedAt := v.now().UnixMilli()
 	claimed, err := v.store.Installation().ClaimInstallation(ctx, claimedAt, v.all, v.limit)
 	if err != nil || !claimed {

@@ -47,7 +47,7 @@ func TestVerificationsRunWhenTheyAreDueAndTellWhatTheyFind(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	node := verifier{
 		store: db, new: time.Hour, all: 24 * time.Hour, limit: time.Hour, now: func() time.Time { return now },
-		slots: make(chan struct{}, verifyAtOnce), meters: newVerifyMetrics(registry), log: slog.New(slog.NewTextHandler(log, nil)),
+		slots: verifySlots(verifyAtOnce), meters: newVerifyMetrics(registry), log: slog.New(slog.NewTextHandler(log, nil)),
 	}
 	other := node
 	other.meters = newVerifyMetrics(prometheus.NewRegistry())
