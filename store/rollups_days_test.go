@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store/rollups"
 	"purser/store/verify"
@@ -126,4 +127,32 @@ func TestUsageByTheDaysOfAZone(t *testing.T) {
 			t.Errorf("%s: by day %v, by hour %v", zone, got, want)
 		}
 	}
+}
+
+func TestPassesOverNewEntriesRepeatADifferenceOfSums(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	b.finalSums(t, 2)
+	const day = 24 * rollup.Hour
+	today := metering.DayOf(time.Now().UnixMilli()).Start
+	for rule, statements := range map[string][2]string{
+		"revenue by day": {
+			fmt.Sprintf(`INSERT INTO revenue_days (app_id, day, currency, topup, org_id, amount_cents) SELECT app_id, %d, 'usd', true, org_id, 100 FROM app_state`, today-2*day),
+			`DELETE FROM revenue_days`},
+		"every row names the organization": {
+			`UPDATE usage_hours SET org_id = app_id`, `UPDATE usage_hours r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`},
+	} {
+		exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1, revenue_until = $2`, today-2*day, today)
+		b.verify(t, verify.Options{New: true})
+		exec(t, b.conn, statements[0])
+		for pass := range 2 {
+			found := b.broken(t, verify.Options{New: true, Record: true})
+			if len(found) == 0 || slices.ContainsFunc(found, func(line string) bool { return !strings.HasPrefix(line, rule) }) {
+				t.Errorf("%s, pass %d: %v", rule, pass+1, found)
+			}
+		}
+		exec(t, b.conn, statements[1])
+	}
+	b.verify(t, verify.Options{New: true, Record: true})
 }

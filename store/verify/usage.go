@@ -278,7 +278,7 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 	if finished, err := p.finished(ctx, ruleValues, p.checkValues(ctx)); err != nil || !finished {
 		return err
 	}
-	for _, rule := range []string{ruleUsage, ruleUsageDay, ruleUsageTotal, ruleDimension, ruleValues} {
+	for _, rule := range []string{ruleUsage, ruleUsageDay, ruleUsageTotal, ruleRevenueDay, ruleDimension, ruleValues, ruleOrg} {
 		if p.found[rule] > 0 {
 			return nil
 		}
