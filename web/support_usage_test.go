@@ -81,6 +81,26 @@ func TestUsagePage(t *testing.T) {
 		}
 		says(t, support.get(t, page+query), http.StatusUnprocessableEntity, message)
 	}
+	t.Run("a range that is shown by month is one of whole months", func(t *testing.T) {
+		now := time.UnixMilli(d.site.Now()).UTC()
+		day, month := now.Format("2006-01-02"), now.Format("January 2006")
+		got := support.get(t, page+"?bucket=month&from="+day+"&to="+day)
+		says(t, got, http.StatusOK, "Whole months are shown: "+month+".", "None in the month before")
+		if !strings.Contains(got.body, "from="+now.Format("2006-01-")+"01&amp;") {
+			t.Error("the link leads to the events of other days")
+		}
+		before := now.AddDate(0, 0, -now.Day())
+		says(t, support.get(t, page+"?bucket=month&from="+before.Format("2006-01-02")+"&to="+day), http.StatusOK,
+			"Whole months are shown: "+before.Format("January 2006")+" to "+month+".", "None in the previous 2 months")
+		got = support.get(t, page+"?range=7&bucket=month")
+		says(t, got, http.StatusOK, "Whole months are shown: ")
+		if strings.Contains(got.body, "in the previous 7 days") {
+			t.Error("months are compared with days")
+		}
+		if got = support.get(t, page+"?range=year&bucket=month"); strings.Contains(got.body, "Whole months are shown") {
+			t.Error("a range of whole months is said to be another")
+		}
+	})
 	t.Run("a file", func(t *testing.T) {
 		says(t, support.get(t, d.appPath("usage.csv")), http.StatusOK, "start,end,feature,", ",messages,,tokens,2,0,3,0,4.5,4500000000")
 		says(t, support.get(t, d.appPath("usage.csv")+"?by=property:model"), http.StatusOK, ",value", ",tokens,1,0,,,3,3000000000,large")

@@ -34,7 +34,7 @@ func (s *Pages) usageReport(req *site.Request, bys []component.Option) (site.Res
 	in.ByFeature = in.Dimension == "" && (in.by != "key" || in.show == "quantity")
 	for _, r := range usageRanges {
 		tab := req.Listing(list.Path, usageFilters[3:]...)
-		view.Ranges = append(view.Ranges, component.Tab{Label: r.label, Href: tab.At("range", r.key), Current: r.key == in.key})
+		view.Ranges = append(view.Ranges, component.Tab{Label: r.label, Href: tab.At("range", r.key), Current: r.key == in.key && in.months == ""})
 	}
 	var err error
 	if view.FeatureFilter, err = featureFilter(req, "All features"); err != nil {
@@ -71,7 +71,7 @@ func (s *Pages) usageReport(req *site.Request, bys []component.Option) (site.Res
 	view.Tiles = usageTiles(in, found, before)
 	view.Chart = in.chart("usage-chart", found, before)
 	view.GroupBy, view.Groups = usageGroups(req, in, found)
-	view.Partial = in.Dimension != ""
+	view.Partial, view.Months = in.Dimension != "", in.months
 	view.Clock = usageClock(req, in, list)
 	if view.HasTop = in.by != byCustomer && in.Identity == ""; view.HasTop {
 		if view.Top, err = usageTop(req, in); err != nil {

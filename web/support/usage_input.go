@@ -98,6 +98,7 @@ type usageInput struct {
 	bucket, credit     string
 	compare            bool
 	rangeFrom, rangeTo int64
+	months             string // that are shown whole, instead of the chosen range
 	currentYear        int
 }
 
@@ -147,12 +148,28 @@ func readUsageInput(req *site.Request, bys []component.Option) (in usageInput, p
 	if err != nil {
 		return in, []component.Problem{{Field: "bucket", Message: messageOf(err)}}
 	}
+	in.widenToMonths()
 	if in.Dimension != "" {
 		if err := in.Buckets.ForDimension(); err != nil {
 			return in, []component.Problem{{Field: "by", Message: messageOf(err)}}
 		}
 	}
 	return in, nil
+}
+
+// widenToMonths makes a range that is shown by month one of whole months. This month is
+// one.
+func (in *usageInput) widenToMonths() {
+	from, to := in.Buckets.From(), in.Buckets.End
+	if in.Buckets.Unit != rollup.ByMonth || in.key == "month" || in.rangeFrom == from && in.rangeTo == to {
+		return
+	}
+	in.rangeFrom, in.rangeTo = from, to
+	name := func(ms int64) string { return time.UnixMilli(ms).In(in.Buckets.Zone).Format("January 2006") }
+	in.months, in.before = name(from), "in the month before"
+	if n := len(in.Buckets.Starts); n > 1 {
+		in.months, in.before = name(from)+" to "+name(to-1), "in the previous "+strconv.Itoa(n)+" months"
+	}
 }
 
 // readZone is the chosen time zone. Unless one is chosen, it is the viewer's where usage
