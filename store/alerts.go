@@ -17,18 +17,15 @@ import (
 var (
 	countAlertRules = pg.Declare("count alert rules", `SELECT count(*) FROM alert_rules WHERE app_id = $1`)
 
-	putAlertRule = pg.Declare("put alert rule", `
+	insertAlertRule = pg.Declare("insert alert rule", `
 		INSERT INTO alert_rules (app_id, id, org_id, key, kind, credit_id, feature_id, watched_key, thresholds, rearm_percent, quiet_hours, identity, created_at)
-		VALUES ($1, @id, @org_id, @key, @kind, @credit_id, @feature_id, @watched_key, @thresholds::text[]::numeric[], @rearm_percent, @quiet_hours, nullif(@identity, ''), @created_at)
-		ON CONFLICT (app_id, id) DO UPDATE SET
-			kind = excluded.kind, credit_id = excluded.credit_id, feature_id = excluded.feature_id, watched_key = excluded.watched_key,
-			thresholds = excluded.thresholds, rearm_percent = excluded.rearm_percent, quiet_hours = excluded.quiet_hours, identity = excluded.identity`)
+		VALUES ($1, @id, @org_id, @key, @kind, @credit_id, @feature_id, @watched_key, @thresholds::text[]::numeric[], @rearm_percent, @quiet_hours, nullif(@identity, ''), @created_at)`)
 
 	deleteAlertRule = pg.Declare("delete alert rule", `DELETE FROM alert_rules WHERE app_id = $1 AND id = $2`)
 )
 
-// PutAlertRule creates a rule, or replaces the one with its key. A replaced rule keeps
-// its id, so thresholds that stay are not announced again.
+// PutAlertRule creates a rule, or replaces the one with its key. A rule of the same credit
+// or feature keeps its id, so thresholds that stay are not announced again.
 func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.AlertRule, error) {
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// First, so that two of them run one after the other.
@@ -48,9 +45,14 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.A
 		case err != nil:
 			return err
 		default:
-			r.ID, r.CreatedAt = was.ID, was.CreatedAt
+			if r.CreatedAt = was.CreatedAt; r.CreditID == was.CreditID && r.FeatureID == was.FeatureID {
+				r.ID = was.ID
+			}
+			if err := tx.Exec(ctx, deleteAlertRule, 1, was.ID); err != nil {
+				return err
+			}
 		}
-		err = tx.Exec(ctx, putAlertRule, 1, pg.Named{
+		err = tx.Exec(ctx, insertAlertRule, 1, pg.Named{
 			"id": r.ID, "org_id": tx.Scope.OrgID, "key": r.Key, "kind": string(r.Kind), "credit_id": pg.OrNull(r.CreditID),
 			"feature_id": pg.OrNull(r.FeatureID), "watched_key": r.CreditKey + r.FeatureKey, "thresholds": thresholdTexts(r),
 			"rearm_percent": r.RearmPercent, "quiet_hours": r.QuietHours, "identity": r.Identity, "created_at": r.CreatedAt,
@@ -73,13 +75,10 @@ func (tx appTx) alertRule(ctx context.Context, key string) (metering.AlertRule, 
 // checkAlertRules refuses one more rule past the limit.
 func (tx appTx) checkAlertRules(ctx context.Context) error {
 	number, err := pg.Find(ctx, tx, countAlertRules, pgx.RowTo[int64], pg.ErrNoAppState)
-	if err != nil {
-		return err
+	if err == nil && number >= metering.MaxAlertRules {
+		err = fault.Newf(fault.InvalidRequest, "An application has at most %d alert rules. Delete one first.", metering.MaxAlertRules)
 	}
-	if number >= metering.MaxAlertRules {
-		return fault.Newf(fault.InvalidRequest, "An application has at most %d alert rules. Delete one first.", metering.MaxAlertRules)
-	}
-	return nil
+	return err
 }
 
 // resolveAlertRule finds the credit or the feature that a rule names.

@@ -178,6 +178,74 @@ func TestARecoveredBalanceAlertsAgain(t *testing.T) {
 	})
 }
 
+// TestARuleOfAnotherCreditOrFeatureStartsOver points rules that have announced a threshold
+// elsewhere: what they announced was about the credit and the feature before.
+func TestARuleOfAnotherCreditOrFeatureStartsOver(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 1)
+	first := s.rule(t, balanceRuleOf("low", 100))
+	second := balanceRuleOf("second", 1)
+	second.CreatedAt++
+	s.rule(t, second)
+	s.newCredit(t, "gems")
+	image := featureOf("image", "gems")
+	image.Cost = messagePrice
+	images := s.newFeature(t, image)
+	messages, err := s.Feature(t.Context(), "message")
+	noError(t, err)
+	charge := func(identity, feature string) {
+		t.Helper()
+		mustAccept(t, s.nodes[0], s.useOf(feature, identity, freshID()))
+	}
+	s.credit(t, "ann", 105)
+	s.deposit(t, depositOf("ann", "gems", 105, freshID()))
+	charge("ann", "message")
+	want := []string{"balance.low 100"}
+	moved := balanceRuleOf("low", 100)
+	moved.CreditKey, moved.CreatedAt = "gems", moment+2
+	moved = s.rule(t, moved)
+	t.Run("credits of the new one announce no recovery", func(t *testing.T) {
+		s.deposit(t, depositOf("ann", "gems", 100, freshID()))
+		wantAlerts(t, s.alertsOf(t, url), want...)
+	})
+	t.Run("the new one is announced when it is low", func(t *testing.T) {
+		for range 11 {
+			charge("ann", "image") // 95 in the end
+		}
+		want = append(want, "balance.low 100")
+		wantAlerts(t, s.alertsOf(t, url), want...)
+	})
+	t.Run("the rule is as old as before", func(t *testing.T) {
+		rules, err := s.AlertRules(t.Context())
+		noError(t, err)
+		if len(rules) != 2 || rules[0].Key != "low" || rules[0].ID != moved.ID || rules[0].CreatedAt != first.CreatedAt {
+			t.Errorf("the rules are %+v", rules)
+		}
+	})
+	t.Run("an allowance of another feature is announced", func(t *testing.T) {
+		s.credit(t, "bea", 1000)
+		s.deposit(t, depositOf("bea", "gems", 1000, freshID()))
+		month := func(f metering.Feature) metering.Limit {
+			return metering.Limit{FeatureID: f.ID, FeatureKey: f.Key, Limit: 2, Period: metering.LimitMonth, Overage: metering.OverageCredits}
+		}
+		noError(t, s.PutSubscription(t.Context(), "bea", metering.Subscription{
+			ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(moment),
+			Terms: metering.Terms{Limits: []metering.Limit{month(messages), month(images)}},
+		}))
+		used := metering.AlertRule{ID: ids.New(), Key: "used", Kind: metering.AlertAllowance, FeatureKey: "message", Percents: []int64{50}, CreatedAt: moment}
+		s.rule(t, used)
+		charge("bea", "message")
+		want = append(want, "allowance.threshold 50% 1 of 2")
+		wantAlerts(t, s.alertsOf(t, url), want...)
+		used.ID, used.FeatureKey = ids.New(), "image"
+		s.rule(t, used)
+		charge("bea", "image")
+		want = append(want, "allowance.threshold 50% 1 of 2")
+		wantAlerts(t, s.alertsOf(t, url), want...)
+	})
+}
+
 func TestAnAllowanceAlertsOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -8,6 +8,8 @@ var walletMutants = []mutant{
 		once("store/catalog.go", "if state.Version() != expected {", "if expected == \"\" {")),
 	bug("a catalog is applied without its blocked items", "./api", "TestCatalogIsAppliedWhollyOrNotAtAll",
 		once("store/catalog.go", "\t\tif err := diff.Refusal(); err != nil {\n\t\t\treturn err\n\t\t}\n", "")),
+	bug("a rule keeps what it announced about another credit", "./store", "TestARuleOfAnotherCreditOrFeatureStartsOver",
+		once("store/alerts.go", "r.CreditID == was.CreditID && r.FeatureID == was.FeatureID {", "r.Key == was.Key {")),
 	bug("an alert is announced twice: its mark is not read", "./store", "TestConcurrentChargesAlertOnce",
 		once("store/usage_alerts.go", "metering.AlertMark{Armed: r.Bool(), FiredAt", "metering.AlertMark{Armed: r.Bool() || true, FiredAt")),
 	bug("an alert is announced twice: it needs no recovery", "./metering", "TestALowBalanceIsAnnouncedOnce",

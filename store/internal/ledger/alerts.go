@@ -22,7 +22,7 @@ const alertRuleColumns = `
 
 var (
 	// ListAlertRules lists the rules, the oldest first.
-	ListAlertRules = pg.Declare("list alert rules", `SELECT`+alertRuleColumns+` ORDER BY id`)
+	ListAlertRules = pg.Declare("list alert rules", `SELECT`+alertRuleColumns+` ORDER BY created_at, id`)
 	// SelectAlertRule finds a rule by its key.
 	SelectAlertRule = pg.Declare("select alert rule", `SELECT`+alertRuleColumns+` AND key = $2`)
 
