@@ -2,6 +2,7 @@ package notifications
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,13 @@ var (
 		SELECT n.seq FROM notifications n
 		WHERE n.app_id = $1 AND n.seq < $2 AND n.seq >= $2 - 5000 AND (cardinality($3::text[]) = 0 OR n.type = ANY ($3))
 		ORDER BY n.seq DESC LIMIT 1`)
+
+	// Ids are about in the order of numbers, so the newest deliveries before are among these.
+	previousSent = pg.Declare("select delivery before", `
+		SELECT coalesce(max(d.seq), 0) FROM (
+			SELECT seq FROM deliveries
+			WHERE app_id = $1 AND endpoint_id = $2 AND notification_id < $3 AND seq > 0 AND seq < $4
+			ORDER BY notification_id DESC LIMIT 100) d`)
 
 	listLinks = pg.Declare("list deliveries of a notification", `
 		SELECT endpoint_id, notification_id, seq, previous_seq FROM deliveries WHERE app_id = $1 AND notification_id = $2`)
@@ -104,13 +112,11 @@ func replay(ctx context.Context, tx *pg.Tx, r Replay) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	before, err := pg.Collect(ctx, tx, previousWanted, pgx.RowTo[int64], r.From, typeNames(e.Types))
-	if err != nil {
-		return 0, err
-	}
 	var previous int64
-	if len(before) == 1 {
-		previous = before[0]
+	if len(list) > 0 {
+		if previous, err = previousSeq(ctx, tx, e, list[0].ID, list[0].Seq); err != nil {
+			return 0, err
+		}
 	}
 	links := r.links(e, list, previous)
 	if err := request(ctx, tx, links, r.Now); err != nil {
@@ -119,6 +125,17 @@ func replay(ctx context.Context, tx *pg.Tx, r Replay) (int, error) {
 	return len(links), tx.Audit(ctx, "webhook.replay", r.EndpointID.Format(ids.WebhookEndpoint), nil, audit.Fields{
 		"fromSeq": strconv.FormatInt(r.From, 10), "toSeq": strconv.FormatInt(to, 10), "queued": strconv.Itoa(len(links)),
 	})
+}
+
+// previousSeq is the last number before a notification that the endpoint was sent, or that
+// it wants and that is among the 5,000 before. It is zero when there is none.
+func previousSeq(ctx context.Context, tx *pg.Tx, e notify.Endpoint, notification ids.ID, seq int64) (int64, error) {
+	sent, err := pg.Find(ctx, tx, previousSent, pgx.RowTo[int64], pgx.ErrNoRows, e.ID, notification, seq)
+	if err != nil {
+		return 0, err
+	}
+	wanted, err := pg.Collect(ctx, tx, previousWanted, pgx.RowTo[int64], seq, typeNames(e.Types))
+	return slices.Max(append(wanted, sent)), err
 }
 
 // links chooses what a replay sends, each linked to the one before it that the endpoint
@@ -181,9 +198,15 @@ func redeliver(ctx context.Context, tx *pg.Tx, notification, endpoint ids.ID, no
 				link, known = s, true
 			}
 		}
-		if known || !endpoint.IsZero() && !n.Test {
-			links = append(links, link)
+		if !known {
+			if endpoint.IsZero() || n.Test {
+				continue
+			}
+			if link.PreviousSeq, err = previousSeq(ctx, tx, e, n.ID, n.Seq); err != nil {
+				return 0, err
+			}
 		}
+		links = append(links, link)
 	}
 	if !endpoint.IsZero() && len(links) == 0 {
 		return 0, errNoEndpoint
