@@ -18,7 +18,7 @@ import (
 
 // newEndpoint is an endpoint at which no one listens.
 func newEndpoint() fields {
-	return fields{"url": "http://127.0.0.1:1/hooks", "types": []string{"plan.synced"}}
+	return fields{"url": "http://127.0.0.1:1024/hooks", "types": []string{"plan.synced"}}
 }
 
 // number gives the application's notifications their numbers, and sends them.
@@ -250,7 +250,7 @@ func TestReplays(t *testing.T) {
 		tn.deposit(holder, "tokens", "1")
 	}
 	tn.number()
-	id := tn.post("/v1/webhook-endpoints", fields{"url": "http://127.0.0.1:1/hooks", "types": []string{"deposit.created"}}).is(201).text("id")
+	id := tn.post("/v1/webhook-endpoints", fields{"url": "http://127.0.0.1:1024/hooks", "types": []string{"deposit.created"}}).is(201).text("id")
 	path := "/v1/webhook-endpoints/" + id
 	tn.patch(path, fields{"status": "paused"}).is(200)
 	queued := func(t *testing.T, body fields) int64 {

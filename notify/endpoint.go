@@ -70,8 +70,8 @@ func CheckURL(text string, live bool) error {
 		return invalid("Enter an absolute URL, such as https://example.com/webhooks.")
 	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return invalid("No spaces or control characters.")
-	case u.Port() != "" && !isPort(u.Port()):
-		return invalid("The port must be from 1 to 65535.")
+	case !MayUsePort(u):
+		return invalid("Use the standard port, or one from 1024 to 65535.")
 	case u.User != nil:
 		return invalid("No user name or password. Check the signature instead.")
 	case u.Scheme == "http" && !live, u.Scheme == "https":
@@ -83,9 +83,14 @@ func CheckURL(text string, live bool) error {
 	}
 }
 
-func isPort(text string) bool {
-	port, err := strconv.ParseUint(text, 10, 16)
-	return err == nil && port > 0
+// minPort is the lowest port that belongs to no well-known service.
+const minPort = 1024
+
+// MayUsePort reports whether a webhook may be sent to the URL's port: the standard one of
+// its scheme, or one of minPort and up. Others would probe services that are no receiver.
+func MayUsePort(u *url.URL) bool {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return u.Port() == "" || err == nil && (port >= minPort || u.Scheme == "https" && port == 443 || u.Scheme == "http" && port == 80)
 }
 
 // CheckTypes refuses unknown types, and removes repeated ones.

@@ -21,6 +21,8 @@ var notificationMutants = []mutant{
 		once("notify/schedule.go", "case p.Attempts >= MaxAttempts && p.SucceededAt >= p.CreatedAt && p.SucceededAt > 0:", "case p.Attempts >= MaxAttempts:")),
 	bug("a webhook reaches the server's own network", "./notify/delivery", "TestPrivateReceiversAreNotReached",
 		once("notify/delivery/client.go", " || !notify.MayReach(target.Addr(), o.Opened) {", " || !notify.MayReach(target.Addr(), o.Opened) && !target.Addr().IsLoopback() {")),
+	bug("a webhook reaches a port of another service", "./notify/delivery", "TestPortsOfOtherServicesAreNotReached",
+		once("notify/delivery/client.go", "if !notify.MayUsePort(request.URL) {", "if request.URL.Port() == \"0\" {")),
 	bug("a change of an endpoint that changes nothing is a revision", "./notify", "TestEndpointChanges",
 		once("notify/endpoint.go", "e.Description != was.Description || e.Status != was.Status {", "e.Description != was.Description || e.Status != \"\" {")),
 	bug("a redirect is followed", "./notify/delivery", "TestAnswersOfReceivers",

@@ -244,7 +244,7 @@ func (p place) furnish(owner *browsertest.Tab) (s samples) {
 	}
 	bought.Body.Close()
 
-	endpoint := p.call(http.MethodPost, "/v1/webhook-endpoints", `{"url": "http://127.0.0.1:1/hooks", "description": "Order system"}`, http.StatusCreated)
+	endpoint := p.call(http.MethodPost, "/v1/webhook-endpoints", `{"url": "http://127.0.0.1:1024/hooks", "description": "Order system"}`, http.StatusCreated)
 	s.endpoint = fmt.Sprintf("%s/webhooks/%s", p.app, endpoint["id"])
 	sent := p.call(http.MethodPost, fmt.Sprintf("/v1/webhook-endpoints/%s/test", endpoint["id"]), `{"type": "balance.low"}`, http.StatusAccepted)
 	s.notification = fmt.Sprintf("%s/notifications/%s", p.app, sent["notificationId"])

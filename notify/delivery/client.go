@@ -115,6 +115,10 @@ func (c *client) send(ctx context.Context, w outgoing) (r response) {
 		r.Error = "The URL can't be used."
 		return r
 	}
+	if !notify.MayUsePort(request.URL) {
+		r.Error = "Webhooks aren't sent to this port. Use the standard one, or one from 1024 to 65535."
+		return r
+	}
 	timestamp := r.StartedAt.Unix()
 	for _, h := range headers(w.ID, timestamp) {
 		request.Header.Set(h.Name, h.Value)

@@ -136,6 +136,17 @@ func TestPrivateReceiversAreNotReached(t *testing.T) {
 	opened.http.CloseIdleConnections()
 }
 
+// Endpoints may have been stored with a port that is refused since.
+func TestPortsOfOtherServicesAreNotReached(t *testing.T) {
+	t.Parallel()
+	c := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Opened: ownNetwork})
+	for _, target := range []string{"http://127.0.0.1:1/", "https://127.0.0.1:25/", "http://127.0.0.1:1023/"} {
+		if got := c.send(t.Context(), outgoing{URL: target, ID: "ntf_1", Message: []byte("{}")}); !strings.HasPrefix(got.Error, "Webhooks aren't sent to this port.") {
+			t.Errorf("%s: %d %s", target, got.Status, got.Error)
+		}
+	}
+}
+
 func TestRetryAfterIsRead(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 16, 8, 0, 0, 0, time.UTC)
