@@ -1,6 +1,7 @@
 package ids
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,20 @@ func newAt(nanos int64) ID {
 	stamp = max(stamp, stamps.last+1)
 	stamps.last = stamp
 	stamps.Unlock()
+	id.setStamp(stamp)
+	return id
+}
+
+func (id *ID) setStamp(stamp int64) {
 	binary.BigEndian.PutUint64(id[:8], uint64(stamp>>12)<<16|7<<12|uint64(stamp&0xfff))
+}
+
+// After is the id, or when the other one does not sort before it, an id right after that
+// with the same random bits: a node whose clock is ahead has made the other one.
+func (id ID) After(other ID) ID {
+	if bytes.Compare(id[:], other[:]) <= 0 {
+		high := binary.BigEndian.Uint64(other[:8])
+		id.setStamp(int64(high>>16<<12|high&0xfff) + 1)
+	}
 	return id
 }

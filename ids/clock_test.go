@@ -36,3 +36,27 @@ func TestIDsGoByTheSharedClock(t *testing.T) {
 		t.Errorf("an id of %d says %d", first, millis)
 	}
 }
+
+func TestAnIDSortsAfterAnother(t *testing.T) {
+	t.Parallel()
+	earlier, later := New(), New()
+	if got := later.After(earlier); got != later {
+		t.Errorf("%s became %s, after %s", later, got, earlier)
+	}
+	end := ID{0, 0, 0, 0, 0, 1, 0x7f, 0xff, 0xbf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff} // of a millisecond
+	for _, other := range []ID{later, earlier, end} {
+		id := earlier
+		if other == end {
+			id = ID{7: 1, 8: 0x80}
+		}
+		got := id.After(other)
+		u := uuid.UUID(got)
+		if bytes.Compare(got[:], other[:]) <= 0 || u.Version() != 7 || u.Variant() != uuid.RFC4122 || !bytes.Equal(got[8:], id[8:]) {
+			t.Errorf("after %s comes %s", other, got)
+		}
+		stamp := func(id ID) uint64 { return binary.BigEndian.Uint64(id[:8]) }
+		if other != end && stamp(got)-stamp(other) > 1<<16 {
+			t.Errorf("%s is long after %s", got, other)
+		}
+	}
+}

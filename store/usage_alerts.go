@@ -44,15 +44,14 @@ func (b *appBatch) needsMarks(w *walletState, d *metering.Decision) bool {
 // raise adds the alerts that a decision raises. The marks are known: under locks they
 // were read, and otherwise needsMarks has left the request to the locks.
 func (b *appBatch) raise(w *walletState, d *metering.Decision) {
-	if len(b.rules) == 0 || !metering.MayAlert(b.rules, w.state.Wallet.Identity, d) {
-		return
-	}
 	for _, a := range metering.DecideAlerts(b.rules, w.marks, w.state.Wallet.Identity, d, w.state.Now) {
 		w.marks.Apply(a)
 		n, err := ledger.AlertNotification(a, w.state.Wallet.ID, w.state.Now)
 		if err != nil {
 			panic(err) // a struct of texts and numbers
 		}
+		id := n.ID.After(*w.after)
+		n.ID, w.after = id, &id
 		b.alerts = append(b.alerts, raisedAlert{a, w, n})
 	}
 }
@@ -63,13 +62,15 @@ func (b *appBatch) loadMarks(p *wire.Pipe) {
 		return
 	}
 	wallets, rules := wire.UUIDColumn, wire.UUIDColumn
+	from, after := ids.New(), new(ids.ID)
 	for id, w := range b.byID {
-		w.marks = metering.AlertMarks{}
+		w.marks, w.after = metering.AlertMarks{}, after
 		wallets.ID(id)
 	}
 	for i := range b.rules {
 		rules.ID(b.rules[i].ID)
 	}
+	p.Send(pg.SelectLaterNotification, func(r *wire.Row) { *after = r.ID() }, b.scope.AppID[:], from[:])
 	p.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil))
 }
 
@@ -106,15 +107,14 @@ func (b *appBatch) writeAlerts(p *wire.Pipe) {
 		a := &b.alerts[i]
 		for _, key := range a.Marked {
 			at := place{a.wallet.state.Wallet.ID, key}
-			if done[at] {
-				continue
+			if !done[at] {
+				done[at] = true
+				wallet.ID(at.wallet)
+				rule.ID(key.RuleID)
+				threshold.Amount(metering.Amount(key.Threshold))
+				firedAt.Int8(a.Mark.FiredAt)
+				period.Int8(a.Mark.Period)
 			}
-			done[at] = true
-			wallet.ID(at.wallet)
-			rule.ID(key.RuleID)
-			threshold.Amount(metering.Amount(key.Threshold))
-			firedAt.Int8(a.Mark.FiredAt)
-			period.Int8(a.Mark.Period)
 		}
 	}
 	p.SendRows(markAlerts, markAlerts, []wire.Column{wallet, rule, threshold, firedAt, period}, b.scope.AppID[:])

@@ -45,6 +45,7 @@ type walletState struct {
 
 	// marks are the alerts that were announced; nil when they were not read.
 	marks metering.AlertMarks
+	after *ids.ID // ids of further alerts sort after it; set with marks
 
 	counted int // how much of usageCache.rows is its own; zero unless it is cached
 

@@ -170,7 +170,7 @@ var hotStatements = func() []pg.Statement {
 		ledger.EnsureWallets, ledger.LockWallets, readWallets, selectVersions, pg.SelectEpoch, readFeatures, readKeys,
 		ledger.ReadEvents, ledger.ReadPacked, ledger.SelectPackedBefore, ledger.ReadCounters, ledger.ReadBilled, chargeWallet, chargeBalance, chargeWallets, chargeBalances,
 		countUse, countUses, insertBilledPeriod, insertBilled, insertProperties, lockDeduplication,
-		ledger.ListAlertRules, readAlertMarks, markAlerts, pg.InsertNotifications,
+		ledger.ListAlertRules, readAlertMarks, markAlerts, pg.InsertNotifications, pg.SelectLaterNotification,
 	}
 	for _, insert := range eventInserts {
 		list = append(list, insert.one, insert.many)

@@ -19,8 +19,8 @@ var (
 	lockFeed = pg.Declare("lock feed", `
 		SELECT last_seq, oldest_seq FROM feeds WHERE app_id = $1 FOR NO KEY UPDATE`)
 
-	// Ids begin with their creation time, so notifications are numbered about in the order
-	// in which they were made.
+	// An id sorts after those of all notifications that were committed before it was
+	// inserted, so what is about one locked object is numbered in its order.
 	listUnnumbered = pg.Declare("list notifications to number", `
 		SELECT id, type FROM notifications WHERE app_id = $1 AND seq IS NULL AND NOT test ORDER BY id LIMIT $2`)
 

@@ -3,6 +3,8 @@ package pg
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"purser/ids"
 	"purser/notify"
 	"purser/tenancy"
@@ -15,9 +17,15 @@ var InsertNotifications = Declare("insert notifications", `
 	FROM app_state s CROSS JOIN unnest($2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::bigint[]) AS t (id, type, wallet_id, data, created_at)
 	WHERE s.app_id = $1`)
 
+// SelectLaterNotification finds the notification without a number that sorts last after
+// an id: a node whose clock is ahead has made it.
+var SelectLaterNotification = Declare("select later notification", `
+	SELECT id FROM notifications WHERE app_id = $1 AND id > $2 AND seq IS NULL AND NOT test ORDER BY id DESC LIMIT 1`)
+
 // Notify inserts notifications in this transaction: they exist if and only if it
-// commits. They have no number yet; after the commit the node's sequencer is woken. The
-// statement locks nothing, so it may stand anywhere in the transaction.
+// commits. They have no number yet; after the commit the node's sequencer is woken. Their
+// ids, and so their numbers, come after those of all that were committed before: lock what
+// they are about first. The statements lock nothing.
 func (tx *Tx) Notify(ctx context.Context, list ...notify.Notification) error {
 	if len(list) == 0 {
 		return nil
@@ -28,8 +36,17 @@ func (tx *Tx) Notify(ctx context.Context, list ...notify.Notification) error {
 		wallets         []*ids.ID
 		created         []int64
 	)
+	later, err := Collect(ctx, tx, SelectLaterNotification, pgx.RowTo[ids.ID], list[0].ID)
+	if err != nil {
+		return err
+	}
+	var last ids.ID
+	if len(later) == 1 {
+		last = later[0]
+	}
 	for _, n := range list {
-		notificationIDs, types, data = append(notificationIDs, n.ID), append(types, string(n.Type)), append(data, string(n.Data))
+		last = n.ID.After(last)
+		notificationIDs, types, data = append(notificationIDs, last), append(types, string(n.Type)), append(data, string(n.Data))
 		wallets, created = append(wallets, OrNull(n.WalletID)), append(created, n.CreatedAt)
 	}
 	tx.notified = true
