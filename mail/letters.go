@@ -28,10 +28,11 @@ type Where struct {
 	Address, Agent string
 }
 
-// SignInLetter tells of a sign-in from a browser that the account has not used before.
+// SignInLetter tells of a sign-in from a browser that is not known: the account has not
+// used it, or not with its present password and authenticator.
 func SignInLetter(where Where) letters.Letter {
 	return notice("New sign-in to your Purser account",
-		"Someone signed in to your Purser account from a browser that you haven't used before.",
+		"Someone signed in to your Purser account from a browser that you haven't used before, or not since you changed your password or two-factor.",
 		"If this was you, there is nothing to do. If not, change your password and end the session under Your account.", where)
 }
 

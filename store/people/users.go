@@ -30,7 +30,6 @@ func (h *Handles) inUserTx(ctx context.Context, work func(context.Context, pgx.T
 // PageContext is the user, organization and applications around a dashboard page.
 type PageContext struct {
 	User          tenancy.User
-	HasFactor     bool                   // the user has an authenticator
 	MustChange    bool                   // the password is temporary
 	PasswordAt    int64                  // when the password was set; zero for none
 	FactorAt      int64                  // when the authenticator was added; zero for none
@@ -77,10 +76,10 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 // readAccount reads the user's account and how it is protected.
 func (p User) readAccount(ctx context.Context, s *PageContext) error {
 	err := p.handles.pool.QueryRow(ctx, `
-		SELECT u.id, u.email, u.name, u.created_at, f.user_id IS NOT NULL, w.temporary_until IS NOT NULL, coalesce(w.changed_at, 0), coalesce(f.created_at, 0)
+		SELECT u.id, u.email, u.name, u.created_at, w.temporary_until IS NOT NULL, coalesce(w.changed_at, 0), coalesce(f.created_at, 0)
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
 		WHERE u.id = $1`, p.id).
-		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.HasFactor, &s.MustChange, &s.PasswordAt, &s.FactorAt)
+		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.MustChange, &s.PasswordAt, &s.FactorAt)
 	return found("select account", err)
 }
 

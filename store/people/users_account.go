@@ -21,7 +21,7 @@ type Account struct {
 	Encoded        string // the password's hash
 	ChangedAt      int64  // when the password was changed
 	TemporaryUntil int64  // expiry of a password set by the command line; zero for a chosen one
-	HasFactor      bool   // a second factor is required
+	FactorAt       int64  // when the second factor was added; zero for none
 }
 
 // Expired reports a password from the command line that was not replaced in time.
@@ -31,9 +31,9 @@ func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >
 // since it cannot sign in.
 func (e Auth) Account(ctx context.Context, email string) (a Account, err error) {
 	err = e.handles.pool.QueryRow(ctx, `
-		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), f.user_id IS NOT NULL
+		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), coalesce(f.created_at, 0)
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
-		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.HasFactor)
+		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.FactorAt)
 	return a, found("account by address", err)
 }
 

@@ -107,13 +107,18 @@ func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	// Before the session token is renewed: a session ended by a reset must stay ended.
-	if err := req.UserStore().ChangePassword(req.Context, account.Encoded, encoded, req.Bearer.Token, req.Actor(), mails...); err != nil {
+	by := req.Actor()
+	if err := req.UserStore().ChangePassword(req.Context, account.Encoded, encoded, req.Bearer.Token, by, mails...); err != nil {
+		return site.Response{}, err
+	}
+	device := deviceOf(req, req.User.ID, account.ChangedAt, account.FactorAt)
+	if err := rememberDevice(req, req.User.ID, device, by.At, account.FactorAt); err != nil {
 		return site.Response{}, err
 	}
 	if err := req.RenewSession(); err != nil {
 		return site.Response{}, err
 	}
-	if !account.HasFactor { // with one, /confirm asks for a code too
+	if account.FactorAt == 0 { // with one, /confirm asks for a code too
 		req.MarkReauthenticated()
 	}
 	req.LogAccount("password changed", req.User.ID)

@@ -1,7 +1,9 @@
 package accounts
 
 import (
+	"cmp"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -16,7 +18,8 @@ const deviceTTL = 365 * 24 * time.Hour
 // A device is a browser in which an account has signed in completely. Its attempts are
 // counted apart from those of other clients, so that guesses from elsewhere never lock the
 // account's owner out. The cookie proves nothing else: it opens no session and takes the
-// place of no password or code.
+// place of no password or code. It is bound to the password and the authenticator that
+// signed in: a thief who knew an earlier password must not keep counts of their own.
 
 // deviceCookieName is the session cookie's name with a suffix.
 func deviceCookieName(req *site.Request) string { return req.Site.SessionCookie() + "-device" }
@@ -24,8 +27,9 @@ func deviceCookieName(req *site.Request) string { return req.Site.SessionCookie(
 func devicePlace(user ids.ID) vault.Place { return vault.Place{Purpose: "device", Row: user} }
 
 // deviceOf is the device id of this browser for the user, or "". The cookie is sealed
-// for one user and is not valid for another account.
-func deviceOf(req *site.Request, user ids.ID) string {
+// for one user and is not valid for another account, nor after the password was replaced.
+// With factorAt, it is not valid if the authenticator was added later either.
+func deviceOf(req *site.Request, user ids.ID, passwordAt, factorAt int64) (id string) {
 	cookie, err := req.HTTP().Cookie(deviceCookieName(req))
 	if err != nil || user.IsZero() {
 		return ""
@@ -34,11 +38,18 @@ func deviceOf(req *site.Request, user ids.ID) string {
 	if err != nil {
 		return ""
 	}
-	id, err := req.Site.Vault.Open(devicePlace(user), sealed)
+	content, err := req.Site.Vault.Open(devicePlace(user), sealed)
 	if err != nil {
 		return ""
 	}
-	return string(id)
+	var password, factor int64
+	if _, err := fmt.Sscan(string(content), &id, &password, &factor); err != nil { // of an earlier version
+		return ""
+	}
+	if password != passwordAt || factorAt != 0 && factor != factorAt {
+		return ""
+	}
+	return id
 }
 
 // signInOnDevice signs in and makes this browser a known device, whose attempts are
@@ -47,16 +58,17 @@ func signInOnDevice(req *site.Request, user ids.ID, passwordAt, factorAt int64) 
 	if err := req.SignIn(user, passwordAt, factorAt); err != nil {
 		return err
 	}
-	return rememberDevice(req, user)
+	id := cmp.Or(deviceOf(req, user, passwordAt, factorAt), ids.New().String())
+	return rememberDevice(req, user, id, passwordAt, factorAt)
 }
 
-// rememberDevice sets the device cookie for the user.
-func rememberDevice(req *site.Request, user ids.ID) error {
-	id := deviceOf(req, user)
+// rememberDevice sets the device cookie for the user. Without an id it does nothing: only
+// a sign-in makes a browser known.
+func rememberDevice(req *site.Request, user ids.ID, id string, passwordAt, factorAt int64) error {
 	if id == "" {
-		id = ids.New().String()
+		return nil
 	}
-	sealed, err := req.Site.Vault.Seal(devicePlace(user), []byte(id))
+	sealed, err := req.Site.Vault.Seal(devicePlace(user), fmt.Append(nil, id, " ", passwordAt, " ", factorAt))
 	if err != nil {
 		return err
 	}

@@ -100,8 +100,12 @@ func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	err = req.UserStore().AddFactor(req.Context, people.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.Bearer.Token, req.Actor(), mails...)
+	by := req.Actor()
+	err = req.UserStore().AddFactor(req.Context, people.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.Bearer.Token, by, mails...)
 	if err != nil {
+		return site.Response{}, err
+	}
+	if err := rememberDevice(req, req.User.ID, deviceOf(req, req.User.ID, req.PasswordAt, 0), req.PasswordAt, by.At); err != nil {
 		return site.Response{}, err
 	}
 	req.LogAccount("authenticator added", req.User.ID)

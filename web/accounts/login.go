@@ -46,7 +46,7 @@ func (s *Pages) login(req *site.Request) (site.Response, error) {
 		f.Fail("", loginFailed)
 		return site.Invalid(accountpage.LoginPage(accountpage.Login{Draft: f.Draft("email"), Next: next})), nil
 	}
-	if account.HasFactor {
+	if account.FactorAt != 0 {
 		return requireCode(req, account, next)
 	}
 	return finishLogin(req, account.UserID, account.ChangedAt, 0, next)
@@ -63,7 +63,7 @@ func (s *Pages) checkPassword(req *site.Request, typed, password string) (accoun
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return account, false, err
 	}
-	from := deviceOf(req, account.UserID)
+	from := deviceOf(req, account.UserID, account.ChangedAt, 0)
 	p := proof{step: "password", user: account.UserID, known: from != ""}
 	if !p.known {
 		from = site.AttemptNetwork(req.Bearer.Address).String()
@@ -141,7 +141,7 @@ func (s *Pages) provePassword(req *site.Request, p proof, account *people.Accoun
 // finishLogin signs in and redirects. FactorAt is when the authenticator was added whose
 // code was entered; zero for a sign-in by password alone.
 func finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt int64, next string) (site.Response, error) {
-	if err := noticeSignIn(req, user); err != nil {
+	if err := noticeSignIn(req, user, passwordAt, factorAt); err != nil {
 		return site.Response{}, err
 	}
 	if err := signInOnDevice(req, user, passwordAt, factorAt); err != nil {
@@ -210,7 +210,7 @@ func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 		return site.Redirect("/login"), nil
 	}
 	next := site.LocalPath(f.Raw("next"))
-	device := deviceOf(req, user)
+	device := deviceOf(req, user, passwordAt, account.FactorAt)
 	code := f.Text("code")
 	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}
 	if credential.ParseRecoveryCode(code) != "" && !p.known {
@@ -250,7 +250,7 @@ func (s *Pages) confirm(req *site.Request) (site.Response, error) {
 	}
 	if !right {
 		f.Fail("password", "Wrong password.")
-	} else if account.HasFactor {
+	} else if account.FactorAt != 0 {
 		if right, err = s.checkCode(req, sessionProof(req, "code"), f.Text("code")); err != nil {
 			return site.Response{}, err
 		}
@@ -280,10 +280,10 @@ func (s *Pages) logout(req *site.Request) (site.Response, error) {
 	return site.Redirect("/login?left=1"), nil
 }
 
-// noticeSignIn makes the notice of a sign-in from a browser that the account has not used
-// before. It is written together with the session.
-func noticeSignIn(req *site.Request, user ids.ID) error {
-	if req.Site.Mail == nil || deviceOf(req, user) != "" {
+// noticeSignIn makes the notice of a sign-in from a browser that is not known. It is
+// written together with the session.
+func noticeSignIn(req *site.Request, user ids.ID, passwordAt, factorAt int64) error {
+	if req.Site.Mail == nil || deviceOf(req, user, passwordAt, factorAt) != "" {
 		return nil
 	}
 	profile, err := req.Site.Store.User(user).Profile(req.Context)

@@ -137,7 +137,8 @@ func (req *Request) identify(r Route) error {
 	if err != nil {
 		return err
 	}
-	req.User, req.Orgs, req.HasFactor, req.MustChange = loaded.User, loaded.Organizations, loaded.HasFactor, loaded.MustChange
+	req.User, req.Orgs, req.HasFactor = loaded.User, loaded.Organizations, loaded.FactorAt != 0
+	req.MustChange, req.PasswordAt = loaded.MustChange, loaded.PasswordAt
 	req.Org, req.Member, req.Apps = loaded.Org, loaded.Member, loaded.Applications
 	if !inOrg {
 		return nil

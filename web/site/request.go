@@ -34,8 +34,9 @@ type Request struct {
 	badForm error // why Form could not be read
 
 	User       tenancy.User
-	HasFactor  bool // the user has an authenticator
-	MustChange bool // the user's password is temporary
+	HasFactor  bool  // the user has an authenticator
+	MustChange bool  // the user's password is temporary
+	PasswordAt int64 // when it was set
 
 	Orgs        []tenancy.Organization // that the user is a member of
 	Org         tenancy.Organization
