@@ -26,18 +26,18 @@ func TestAuditLog(t *testing.T) {
 	}
 
 	t.Run("tells who did what, newest first", func(t *testing.T) {
-		list, more, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2})
+		list, next, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2})
 		noError(t, err)
-		if len(list) != 2 || !more || list[0].Number != 3 || list[0].Action != "organization.rename" || list[0].Actor != actor {
-			t.Fatalf("it tells %+v, more %t", list, more)
+		if len(list) != 2 || next != 2 || list[0].Number != 3 || list[0].Action != "organization.rename" || list[0].Actor != actor {
+			t.Fatalf("it tells %+v, next %d", list, next)
 		}
 		before, after := list[0].Fields()
 		if before["name"] != "Two" || after["name"] != "Three" {
 			t.Errorf("it was %v and is %v", before, after)
 		}
-		older, more, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2, Before: 2})
-		if err != nil || len(older) != 1 || more || older[0].Number != 1 {
-			t.Errorf("the rest is %+v, more %t, %v", older, more, err)
+		older, next, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2, Before: 2})
+		if err != nil || len(older) != 1 || next != 0 || older[0].Number != 1 {
+			t.Errorf("the rest is %+v, next %d, %v", older, next, err)
 		}
 	})
 
@@ -79,6 +79,37 @@ func TestAuditLog(t *testing.T) {
 			t.Errorf("it is %+v, %v", v, err)
 		}
 	})
+}
+
+func TestAFilteredAuditLogIsReadInSteps(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	owner := connect(t, storetest.URL(t))
+	const step = 10_000
+	for entries, reads := range map[int]int{step: 1, step + 1: 2, 2*step + 1: 3} {
+		org := newOrganization(t, db, "Busy")
+		exec(t, owner, `
+			INSERT INTO audit_entries (org_id, number, at, actor, address, action, target, before, after, seal)
+			SELECT $1, n, 1, 'x', '', CASE n WHEN 1 THEN 'plan.create' ELSE 'key.create' END, '', '{}', '{}', decode(repeat('00', 32), 'hex')
+			FROM generate_series(1, $2::int) n`, org.ID, entries)
+		// A number past the newest entry leaves out no step.
+		page := people.AuditPage{Before: 1 << 62, Action: "plan.", Limit: 1}
+		for read := 1; read <= reads; read++ {
+			list, next, err := db.Org(org.ID).AuditLog(t.Context(), page)
+			noError(t, err)
+			want := max(int64(entries-read*step+1), 0)
+			if read == reads {
+				want = 0
+			}
+			if next != want || (len(list) == 1) != (read == reads) {
+				t.Errorf("read %d of %d entries finds %d, next %d", read, entries, len(list), next)
+			}
+			page.Before = next
+		}
+		if list, next, err := db.Org(org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 2}); err != nil || len(list) != 2 || next != int64(entries-1) {
+			t.Errorf("without a filter there are %d, next %d, %v", len(list), next, err)
+		}
+	}
 }
 
 // Whoever can write to the tables past the server is found out.

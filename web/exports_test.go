@@ -104,6 +104,32 @@ func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
 	}
 }
 
+func TestAFilteredAuditLogIsSearchedInParts(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	owner := r.join(t, tenancy.Owner)
+	storetest.Exec(t, r.url, `
+		INSERT INTO audit_entries (org_id, number, at, actor, address, action, target, before, after, seal)
+		SELECT $1, n, 1, 'x', '', CASE n WHEN 1 THEN 'plan.create' ELSE 'key.create' END, '', '{}', '{}', decode(repeat('00', 32), 'hex')
+		FROM generate_series(1, 100001) n`, r.org.ID)
+	page := owner.get(t, r.orgPath("audit")+"?action=plan")
+	if page.status != http.StatusOK || !strings.Contains(page.body, "No matches so far") || strings.Contains(page.body, "No entries match") ||
+		!strings.Contains(page.body, "before=90002") {
+		t.Errorf("status %d, the page ends without saying that the search can go on", page.status)
+	}
+	if page := owner.get(t, r.orgPath("audit")+"?action=plan&before=2"); !strings.Contains(page.body, "plan.create") || strings.Contains(page.body, "so far") {
+		t.Error("the last page does not end the search")
+	}
+	part := owner.get(t, r.orgPath("audit.csv")+"?action=plan")
+	if name := fileName(t, part); name != r.org.Slug+"-audit-newest-0-searched-to-2.csv" || strings.Contains(part.body, "plan.create") {
+		t.Errorf("a part is called %s", name)
+	}
+	rest := owner.get(t, r.orgPath("audit.csv")+"?action=plan&before=100001")
+	if name := fileName(t, rest); name != r.org.Slug+"-audit-before-100001.csv" || !strings.Contains(rest.body, "plan.create") {
+		t.Errorf("the whole is called %s", name)
+	}
+}
+
 func TestAnAuditLogIsExportedInParts(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -56,16 +56,34 @@ type AuditPage struct {
 
 const auditColumns = `number, at, user_id, actor, address, request_id, application, action, target, before, after, seal`
 
-// AuditLog lists what was done by hand, newest first, and reports whether there
-// is more.
-func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, more bool, err error) {
+// AuditLog lists what was done by hand, newest first. next is where the list continues;
+// zero at its end. A filtered page may be shorter than its limit and continue.
+func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, next int64, err error) {
+	newest, err := find(ctx, o.handles.pool, "newest audit entry", pgx.RowTo[int64], `SELECT coalesce(max(number), 0) FROM audit_entries WHERE org_id = $1`, o.id)
+	if err != nil {
+		return nil, 0, err
+	}
+	if p.Before == 0 || p.Before > newest {
+		p.Before = newest + 1
+	}
+	// The numbers have no gap, so a range of them bounds what is read.
+	start := max(p.Before-auditStride, 1)
 	list, err = collect(ctx, o.handles.pool, "audit log", o.readAudit, `
 		SELECT `+auditColumns+`
 		FROM audit_entries
-		WHERE org_id = $1 AND ($2 = 0 OR number < $2) AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
-		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1, audit.Keys)
-	list, more = pg.Cut(list, p.Limit)
-	return list, more, err
+		WHERE org_id = $1 AND number < $2 AND number >= $7 AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
+		ORDER BY number DESC LIMIT $5`, o.id, p.Before, p.Action, p.Actor, p.Limit+1, audit.Keys, start)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, more := pg.Cut(list, p.Limit)
+	switch {
+	case more:
+		next = list[len(list)-1].Number
+	case start > 1:
+		next = start
+	}
+	return list, next, nil
 }
 
 func (o Org) readAudit(row pgx.CollectableRow) (audit.Entry, error) {
@@ -87,7 +105,7 @@ type AuditVerification struct {
 // maxAuditDifferences is how many differences of a log are listed.
 const maxAuditDifferences = 100
 
-// auditStride is how many entries are read at a time.
+// auditStride is how many entries one statement reads.
 const auditStride = 10_000
 
 // VerifyAudit follows the organization's log from its first entry to its head. It

@@ -18,6 +18,9 @@ const (
 	// The most entries of one export: little enough to be built in memory. Older ones
 	// follow with before.
 	maxAuditExport = 10_000
+	// The most reads of one export: a filter that matches few entries must not search
+	// without end.
+	maxAuditReads = 10
 )
 
 // auditNouns are the prefixes of actions that the page can filter by.
@@ -48,7 +51,7 @@ func auditFilter(req *site.Request) people.AuditPage {
 func (s *Pages) auditLog(req *site.Request) (site.Response, error) {
 	p := auditFilter(req)
 	p.Limit = auditPageSize
-	entries, more, err := req.Organization().AuditLog(req.Context, p)
+	entries, next, err := req.Organization().AuditLog(req.Context, p)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -70,11 +73,8 @@ func (s *Pages) auditLog(req *site.Request) (site.Response, error) {
 	for _, e := range entries {
 		view.Entries = append(view.Entries, auditEntry(req, e))
 	}
-	older := int64(0)
-	if more {
-		older = entries[len(entries)-1].Number
-	}
-	view.Pages = list.Pages("before", p.Before > 0, site.OlderSeq(older))
+	view.Unfinished = next != 0 && len(entries) < p.Limit
+	view.Pages = list.Pages("before", p.Before > 0, site.OlderSeq(next))
 	return site.Show(orgpage.AuditLogPage(view)), nil
 }
 
@@ -103,10 +103,25 @@ func applicationName(req *site.Request, app ids.ID) string {
 
 func (s *Pages) auditExport(req *site.Request) (site.Response, error) {
 	p := auditFilter(req)
-	p.Limit = maxAuditExport
-	entries, more, err := req.Organization().AuditLog(req.Context, p)
-	if err != nil {
-		return site.Response{}, err
+	name := req.Org.Slug + "-audit"
+	if p.Before > 0 {
+		name += "-before-" + strconv.FormatInt(p.Before, 10)
+	}
+	var entries []audit.Entry
+	for range maxAuditReads {
+		p.Limit = maxAuditExport - len(entries)
+		found, next, err := req.Organization().AuditLog(req.Context, p)
+		if err != nil {
+			return site.Response{}, err
+		}
+		entries = append(entries, found...)
+		if p.Before = next; next == 0 || len(entries) == maxAuditExport {
+			break
+		}
+	}
+	name += site.Part("newest", len(entries), p.Before != 0)
+	if p.Before != 0 && len(entries) < maxAuditExport {
+		name += "-searched-to-" + strconv.FormatInt(p.Before, 10)
 	}
 	var rows [][]string
 	for _, e := range entries {
@@ -119,9 +134,5 @@ func (s *Pages) auditExport(req *site.Request) (site.Response, error) {
 			e.Action, e.Target, applicationName(req, e.AppID), e.Before, e.After,
 		})
 	}
-	name := req.Org.Slug + "-audit"
-	if p.Before > 0 {
-		name += "-before-" + strconv.FormatInt(p.Before, 10)
-	}
-	return site.CSVFile(name+site.Part("newest", len(rows), more)+".csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil
+	return site.CSVFile(name+".csv", []string{"number", "time", "actor", "address", "request", "action", "target", "application", "before", "after"}, rows), nil
 }

@@ -25,6 +25,8 @@ type AuditLog struct {
 	Actions []component.Option
 	Entries []AuditEntry
 	Pages   component.Pages
+
+	Unfinished bool // the page ends before it is full, because the search has come far
 }
 
 // AuditEntry is one line of it.
@@ -138,12 +140,12 @@ func AuditLogPage(a AuditLog) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(a.Entries) == 0 {
+			if len(a.Entries) == 0 && !a.Unfinished {
 				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "history", Title: "No results", Text: "No entries match the filters."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-			} else {
+			} else if len(a.Entries) > 0 {
 				templ_7745c5c3_Var5 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -184,7 +186,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var7 string
 							templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs("entry " + strconv.FormatInt(e.Number, 10))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 58, Col: 59}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 60, Col: 59}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 							if templ_7745c5c3_Err != nil {
@@ -219,7 +221,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var9 string
 							templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(e.Actor)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 61, Col: 22}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 63, Col: 22}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 							if templ_7745c5c3_Err != nil {
@@ -232,7 +234,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var10 string
 							templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(e.Address)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 62, Col: 26}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 64, Col: 26}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 							if templ_7745c5c3_Err != nil {
@@ -276,7 +278,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var11 string
 							templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(e.Application)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 70, Col: 39}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 72, Col: 39}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 							if templ_7745c5c3_Err != nil {
@@ -310,6 +312,12 @@ func AuditLogPage(a AuditLog) templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = component.Table(component.Sheet{Caption: "Audit log", Columns: []component.Column{{Label: "When"}, {Label: "Who"}, {Label: "What"}, {Label: "Before and after"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
+			if a.Unfinished {
+				templ_7745c5c3_Err = component.Unfinished(len(a.Entries)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
