@@ -3,6 +3,8 @@ package store_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +17,7 @@ import (
 	"purser/tenancy"
 )
 
-// lastSlug is the number of the last spelling of a slug that is tried.
+// lastSlug is the number of the last spelling of a slug that is tried in order.
 const lastSlug = 1000
 
 // foundOrganization has a new user create an organization.
@@ -54,7 +56,7 @@ func TestOrganizations(t *testing.T) {
 		}
 	})
 
-	t.Run("take the last spelling of a slug, and no further one", func(t *testing.T) {
+	t.Run("take the last spelling of a slug, and then random ones", func(t *testing.T) {
 		t.Parallel()
 		url := storetest.FreshURL(t)
 		db, owner := openStore(t, url), connect(t, url)
@@ -63,8 +65,12 @@ func TestOrganizations(t *testing.T) {
 		if org, err := foundOrganization(t, db, "Acme"); err != nil || org.Slug != fmt.Sprintf("acme-%d", lastSlug) {
 			t.Errorf("the last one is %s, %v", org.Slug, err)
 		}
-		if org, err := foundOrganization(t, db, "Acme"); err == nil {
-			t.Errorf("there is another: %s", org.Slug)
+		for range 2 {
+			org, err := foundOrganization(t, db, "Acme")
+			noError(t, err)
+			if number, err := strconv.Atoi(strings.TrimPrefix(org.Slug, "acme-")); err != nil || number <= lastSlug {
+				t.Errorf("the next one is %s", org.Slug)
+			}
 		}
 	})
 
@@ -77,6 +83,36 @@ func TestOrganizations(t *testing.T) {
 		_, err := db.Org(ids.New()).Organization(t.Context())
 		wantFault(t, err, fault.PathNotFound)
 	})
+}
+
+func TestOrganizationsOfAnOwnerAreBounded(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	user, err := tenancy.NewUser(ids.New(), ids.New().String()+"@example.com", "Ann", moment)
+	noError(t, err)
+	noError(t, store.CreateUser(t.Context(), db, user))
+	create := func() error {
+		requested, err := tenancy.NewOrganization(ids.New(), uniqueName("many"), moment)
+		noError(t, err)
+		_, err = db.User(user.ID).CreateOrganization(t.Context(), requested, people.CommandLine(moment))
+		return err
+	}
+	// One that the user does not own does not count.
+	exec(t, connect(t, storetest.URL(t)), `INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, 'admin', '{}', 0)`,
+		newOrganization(t, db, "Of another").ID, user.ID)
+	for range people.MaxOwnedOrganizations - 1 {
+		noError(t, create())
+	}
+	var refused atomic.Int64
+	atOnce(3, func(int) {
+		if err := create(); err != nil {
+			wantFault(t, err, fault.InvalidRequest)
+			refused.Add(1)
+		}
+	})
+	if refused.Load() != 2 {
+		t.Errorf("%d of three at once are refused", refused.Load())
+	}
 }
 
 func TestApplications(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -76,6 +77,43 @@ func TestOpenInvitationsAreBounded(t *testing.T) {
 	if got := refused(""); len(list) != people.MaxOpenInvitations || got != 2 {
 		t.Errorf("of %d one is withdrawn, and %d of three are refused", len(list), got)
 	}
+}
+
+func TestMailsOfOneInviterAreBoundedInAllOrganizations(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	session := connect(t, storetest.URL(t))
+	first, second := newOrganization(t, db, "Inviting first"), newOrganization(t, db, "Inviting next")
+	owner, other := newMember(t, db, first, tenancy.Owner), newMember(t, db, second, tenancy.Owner)
+	exec(t, session, `INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, 'owner', '{}', 0)`, second.ID, owner.UserID)
+	now := time.Now().UnixMilli() // as the ids
+	invite := func(org tenancy.Organization, by tenancy.Member, email string, at int64) error {
+		by.OrgID = org.ID
+		return doorOf(db, by).Invite(t.Context(), people.Invitation{
+			ID: ids.New(), OrgID: org.ID, Note: "Bob", Email: email, InvitedBy: by.UserID, CreatedAt: at, ExpiresAt: at + 1000, Access: tenancy.Access{Role: tenancy.Support},
+		}, credential.Token(rand.Text()).Hash())
+	}
+	const address = "bob@example.com"
+	noError(t, invite(first, owner, address, now-(24*time.Hour).Milliseconds())) // a day ago
+	noError(t, invite(first, owner, "", now))
+	for range people.MaxMailedInvitations - 1 {
+		noError(t, invite(first, owner, address, now))
+	}
+	var refused atomic.Int64
+	atOnce(3, func(n int) {
+		if err := invite([]tenancy.Organization{first, second}[n%2], owner, address, now); err != nil {
+			wantFault(t, err, fault.InvalidRequest)
+			refused.Add(1)
+		}
+	})
+	if refused.Load() != 2 {
+		t.Errorf("%d of three mails at once are refused", refused.Load())
+	}
+	newMember(t, db, first, tenancy.Owner)
+	noError(t, doorOf(db, owner).RemoveMember(t.Context(), owner.UserID)) // mails that were sent still count
+	wantFault(t, invite(second, owner, address, now), fault.InvalidRequest)
+	noError(t, invite(second, owner, "", now))
+	noError(t, invite(second, other, address, now))
 }
 
 // An admin who could close an owner's invitation would keep owners out. And what is

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -237,6 +238,18 @@ func TestMembers(t *testing.T) {
 			if got.status != http.StatusNotFound {
 				t.Errorf("status %d", got.status)
 			}
+		}
+	})
+
+	t.Run("own at most 100 organizations", func(t *testing.T) {
+		busy := r.join(t, tenancy.Owner)
+		storetest.Exec(t, r.url, `
+			WITH made AS (
+				INSERT INTO organizations (id, slug, name, created_at) SELECT gen_random_uuid(), gen_random_uuid()::text, 'Many', 0 FROM generate_series(2, 100) RETURNING id
+			)
+			INSERT INTO members (org_id, user_id, role, permissions, created_at) SELECT id, $1, 'owner', '{}', 0 FROM made`, busy.user.ID)
+		if got := busy.post(t, "/o/new", url.Values{"name": {"New"}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "You own 100 organizations, the maximum") {
+			t.Errorf("status %d", got.status)
 		}
 	})
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/google/uuid"
@@ -115,7 +116,8 @@ func (h *Handles) control(ctx context.Context, work func(context.Context, people
 	return held.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error { return work(ctx, peopleTx{tx, conn}) })
 }
 
-// maxSlugs is how many spellings of a slug there are: acme, acme-2, acme-3 and so on.
+// maxSlugs is how many spellings of a slug are tried in order: acme, acme-2, acme-3 and
+// so on. After them comes a random number of nine digits.
 const maxSlugs = 1000
 
 // insertOrganization keeps an organization. Only one that the command line or the setup
@@ -192,6 +194,7 @@ func insertUnderFreeSlug(ctx context.Context, slug string, taken func(context.Co
 	if err != nil {
 		return "", err
 	}
+	numbered = append(numbered, tenancy.NumberedSlug(slug, 100_000_000+rand.IntN(900_000_000)))
 	for _, candidate := range numbered {
 		if slices.Contains(known, candidate) {
 			continue

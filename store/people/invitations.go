@@ -35,6 +35,11 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 		return fault.New(fault.PathNotFound)
 	}
 	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if i.Email != "" {
+			if err := lockUser(ctx, tx, i.InvitedBy); err != nil {
+				return err
+			}
+		}
 		by, err := o.holdMember(ctx, tx, i.InvitedBy)
 		if err != nil {
 			return err
@@ -68,21 +73,25 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 // MaxOpenInvitations is how many invitations of an organization can be accepted.
 const MaxOpenInvitations = 200
 
-// MaxMailedInvitations is how many invitations an organization mails in a day: the
-// addresses are any, and their owners did not ask for mail.
+// MaxMailedInvitations is how many invitations an organization mails in a day, and how
+// many a member does in all organizations: the addresses are any, and their owners did
+// not ask for mail.
 const MaxMailedInvitations = 50
 
 // checkInvitations refuses an invitation past the limits. It locks the organization, so
-// that two at once can't both be the last one.
+// that two at once can't both be the last one. The inviter of a mail is locked already.
 func (o Org) checkInvitations(ctx context.Context, tx pgx.Tx, i Invitation) error {
 	if _, err := tx.Exec(ctx, `SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, o.id); err != nil {
 		return fmt.Errorf("store: lock organization: %w", err)
 	}
-	var open, mailed int
+	var open, mailed, byInviter int
+	dayAgo := i.CreatedAt - (24 * time.Hour).Milliseconds()
+	// Ids begin with their time, so those of the last day are a range.
 	err := tx.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM invitations WHERE org_id = $1 AND closed_at IS NULL AND expires_at > $2),
-			(SELECT count(*) FROM invitations WHERE org_id = $1 AND created_at > $3 AND email IS NOT NULL)`,
-		o.id, i.CreatedAt, i.CreatedAt-(24*time.Hour).Milliseconds()).Scan(&open, &mailed)
+			(SELECT count(*) FROM invitations WHERE org_id = $1 AND created_at > $3 AND email IS NOT NULL),
+			(SELECT count(*) FROM invitations WHERE id >= $4 AND invited_by = $5 AND created_at > $3 AND email IS NOT NULL)`,
+		o.id, i.CreatedAt, dayAgo, pg.IDAt(dayAgo-time.Hour.Milliseconds()), i.InvitedBy).Scan(&open, &mailed, &byInviter)
 	if err != nil {
 		return fmt.Errorf("store: count invitations: %w", err)
 	}
@@ -91,6 +100,9 @@ func (o Org) checkInvitations(ctx context.Context, tx pgx.Tx, i Invitation) erro
 	}
 	if i.Email != "" && mailed >= MaxMailedInvitations {
 		return fault.Newf(fault.InvalidRequest, "Your organization mailed %d invitations in the last 24 hours. Leave the email empty and send the link yourself.", MaxMailedInvitations)
+	}
+	if i.Email != "" && byInviter >= MaxMailedInvitations {
+		return fault.Newf(fault.InvalidRequest, "You mailed %d invitations in the last 24 hours. Leave the email empty and send the link yourself.", MaxMailedInvitations)
 	}
 	return nil
 }

@@ -32,4 +32,11 @@ func TestTakenSlugsAreNotTried(t *testing.T) {
 	if err != nil || slug != "chat-152" || tries != 3 {
 		t.Errorf("got %s after %d tries, %v", slug, tries, err)
 	}
+	for n := 151; n <= maxSlugs; n++ {
+		rows = append(rows, tenancy.NumberedSlug("chat", n))
+	}
+	tries = 0
+	if slug, err = insertUnderFreeSlug(t.Context(), "chat", taken, insert); err != nil || tries != 2 || len(slug) <= len("chat-1000") {
+		t.Errorf("after all numbers it is %s, with %d tries, %v", slug, tries, err)
+	}
 }

@@ -27,6 +27,12 @@ func (h *Handles) inUserTx(ctx context.Context, work func(context.Context, pgx.T
 	return pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 }
 
+// lockUser locks a user's row. It is locked before rows of their memberships.
+func lockUser(ctx context.Context, on querier, user ids.ID) error {
+	_, err := exec(ctx, on, "lock user", `SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE`, user)
+	return err
+}
+
 // PageContext is the user, organization and applications around a dashboard page.
 type PageContext struct {
 	User          tenancy.User

@@ -133,9 +133,25 @@ func (f *Bootstrap) addOwner(ctx context.Context, tx peopleTx, org tenancy.Organ
 	return pg.AppendAudit(ctx, tx.conn, org.ID, f.By, organizationCreated(org, f.User.ID))
 }
 
-// CreateOrganization creates an organization that the user owns.
+// MaxOwnedOrganizations is how many organizations a user can create: each has limits of
+// its own.
+const MaxOwnedOrganizations = 100
+
+// CreateOrganization creates an organization that the user owns, up to the limit.
 func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
 	err := p.handles.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
+		// The lock keeps two of them from passing the limit at once.
+		if err := lockUser(ctx, tx.conn, p.id); err != nil {
+			return err
+		}
+		var owned int
+		err = tx.conn.QueryRow(ctx, `SELECT count(*) FROM members WHERE user_id = $1 AND role = $2`, p.id, string(tenancy.Owner)).Scan(&owned)
+		if err != nil {
+			return fmt.Errorf("store: count organizations: %w", err)
+		}
+		if owned >= MaxOwnedOrganizations {
+			return fault.Newf(fault.InvalidRequest, "You own %d organizations, the maximum. Archived ones count too.", owned)
+		}
 		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
 			return err
 		}

@@ -48,11 +48,14 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
 	}
+	if f.OK() {
+		org, err = req.UserStore().CreateOrganization(req.Context, org, req.Actor())
+		if err := f.Check("", err); err != nil {
+			return site.Response{}, err
+		}
+	}
 	if !f.OK() {
 		return site.Invalid(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: f.Draft("name"), Frame: req.Frame("New organization", "")})), nil
-	}
-	if org, err = req.UserStore().CreateOrganization(req.Context, org, req.Actor()); err != nil {
-		return site.Response{}, err
 	}
 	return req.Done(site.PathOf([]string{"o", org.Slug}), "Organization created.")
 }
