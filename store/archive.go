@@ -20,7 +20,7 @@ func atMost(rows string) string {
 
 var (
 	selectImpact = pg.Declare("select impact", `
-		SELECT `+atMost(`SELECT 1 FROM api_keys k WHERE k.app_id = $1 AND NOT k.revoked`)+`,
+		SELECT `+atMost(`SELECT 1 FROM api_keys k WHERE k.app_id = $1 AND NOT k.revoked AND (least(k.revoked_at, k.expires_at) <= $2) IS NOT TRUE`)+`,
 			`+atMost(`SELECT 1 FROM wallets w WHERE w.app_id = $1`)+`,
 			`+atMost(`SELECT 1 FROM subscriptions s WHERE s.app_id = $1 AND s.status IN `+ledger.LiveStatuses+` AND s.provider_id IS NOT NULL`)+`,
 			`+atMost(`SELECT 1 FROM subscriptions f WHERE f.app_id = $1 AND f.status IN `+ledger.LiveStatuses+` AND f.provider_id IS NULL`)+`,
@@ -39,8 +39,8 @@ var (
 )
 
 // Impact counts what archiving the application concerns.
-func (a App) Impact(ctx context.Context) (tenancy.Impact, error) {
-	return pg.FindOne(ctx, a.app, selectImpact, pgx.RowToStructByPos[tenancy.Impact], pg.ErrNoAppState)
+func (a App) Impact(ctx context.Context, now int64) (tenancy.Impact, error) {
+	return pg.FindOne(ctx, a.app, selectImpact, pgx.RowToStructByPos[tenancy.Impact], pg.ErrNoAppState, now)
 }
 
 // Archive makes the application read-only: its keys are refused and nothing that people
@@ -59,7 +59,7 @@ func (a App) Archive(ctx context.Context, app tenancy.Application, now int64) er
 		if err := tx.LockToArchive(ctx); err != nil {
 			return err
 		}
-		impact, err := pg.Find(ctx, tx, selectImpact, pgx.RowToStructByPos[tenancy.Impact], pg.ErrNoAppState)
+		impact, err := pg.Find(ctx, tx, selectImpact, pgx.RowToStructByPos[tenancy.Impact], pg.ErrNoAppState, now)
 		if err != nil {
 			return err
 		}

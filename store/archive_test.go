@@ -104,9 +104,17 @@ func TestArchivedApplications(t *testing.T) {
 
 	t.Run("have no live subscription and no payment in flight, if they are live", func(t *testing.T) {
 		h := newHousehold(t, db, usage)
-		impact, err := h.Impact(t.Context())
+		expired, _, err := keys.New(keys.Spec{ID: ids.New(), App: h.application, Name: "Old", Preset: keys.Setup, ExpiresAt: moment}, tenancy.AllPermissions(), moment-1, rand.Reader)
 		noError(t, err)
-		if impact.Keys != 1 || impact.Wallets == 0 || impact.PaidSubscriptions == 0 || impact.OpenPayments == 0 {
+		noError(t, h.CreateKey(t.Context(), expired))
+		replaced, _ := h.newKey(t, keys.Setup)
+		_, err = h.RotateKey(t.Context(), replaced.ID, func(old keys.APIKey) (keys.Rotated, error) {
+			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneHour}, tenancy.AllPermissions(), moment-3_600_000, rand.Reader)
+		})
+		noError(t, err)
+		impact, err := h.Impact(t.Context(), moment)
+		noError(t, err)
+		if impact.Keys != 2 || impact.Wallets == 0 || impact.PaidSubscriptions == 0 || impact.OpenPayments == 0 {
 			t.Errorf("the impact is %+v", impact)
 		}
 		live := h.application

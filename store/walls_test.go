@@ -115,7 +115,7 @@ var appCalls = []call[store.App]{
 	{"RevokeKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		return a.RevokeKeys(ctx, moment)
 	}},
-	{"Impact", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Impact(ctx) }},
+	{"Impact", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Impact(ctx, moment) }},
 	{"Archive", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
 		if err := a.Archive(ctx, tenancy.Application{}, moment); err != nil {
 			return nil, err

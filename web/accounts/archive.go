@@ -26,7 +26,7 @@ func (s *Pages) archivePage(req *site.Request) (site.Response, error) {
 // that the store applies.
 func archiveView(req *site.Request) (orgpage.Archive, error) {
 	view := orgpage.Archive{Settings: req.AppPath("settings"), Noun: "application", Name: req.App.Name, Action: req.AppPath("settings", "archive")}
-	i, err := req.Tenant().Impact(req.Context)
+	i, err := req.Tenant().Impact(req.Context, req.Site.Now())
 	if err != nil {
 		return view, err
 	}
