@@ -149,13 +149,15 @@ func (r *AlertRule) mayAlert(identity string, d *Decision) bool {
 	switch {
 	case r.Kind == AlertAllowance:
 		return r.FeatureID == d.Event.FeatureID && d.usesAllowance() && reached(d.Event.Allowance.Limit, d.Event.UsedAfter(), r.Percents[0])
-	case r.CreditID != d.Event.CreditID || r.Identity != "" && r.Identity != identity:
+	case r.CreditID != d.Event.CreditID || !r.watches(identity):
 		return false
 	case d.exhausts():
 		return true
 	}
 	return d.charges() && d.After.Amount < r.Thresholds[0]
 }
+
+func (r *AlertRule) watches(identity string) bool { return r.Identity == "" || r.Identity == identity }
 
 // charges reports a new charge above zero: usage that costs nothing says nothing about
 // the balance.
@@ -244,10 +246,10 @@ func (m AlertMarks) Apply(a Alert) {
 // DecideRecovery decides which thresholds a balance arms again after credits came in. A
 // rule whose thresholds recover is announced once, with the highest of them; an exhausted
 // balance is armed in silence.
-func DecideRecovery(rules []AlertRule, marks AlertMarks, after Balance) (alerts []Alert) {
+func DecideRecovery(rules []AlertRule, marks AlertMarks, identity string, after Balance) (alerts []Alert) {
 	for i := range rules {
 		r := &rules[i]
-		if r.Kind != AlertBalance || r.CreditID != after.CreditID {
+		if r.Kind != AlertBalance || r.CreditID != after.CreditID || !r.watches(identity) {
 			continue
 		}
 		a := Alert{Type: BalanceRecovered, Rule: r, Balance: after, Mark: AlertMark{Armed: true}}

@@ -70,7 +70,7 @@ func TestALowBalanceIsAnnouncedOnce(t *testing.T) {
 			if rapid.Bool().Draw(t, "deposit") {
 				balance += metering.Amount(rapid.Uint64Range(0, 40).Draw(t, "amount"))
 				after := metering.Balance{CreditID: alertCredit, Amount: balance}
-				recovered := metering.DecideRecovery(rules, marks, after)
+				recovered := metering.DecideRecovery(rules, marks, "ann", after)
 				var want []uint64
 				for threshold, m := range machines {
 					if m.spent && uint64(balance)*100 >= threshold*metering.DefaultRearmPercent {
@@ -193,10 +193,15 @@ func TestAnExhaustedBalanceIsAnnouncedOnceUntilCreditsComeIn(t *testing.T) {
 		if again := metering.DecideAlerts(rules, marks, "ann", refused(), 0); len(again) != 0 {
 			t.Fatalf("announced twice: %+v", again)
 		}
-		recovered := metering.DecideRecovery(rules, marks, metering.Balance{CreditID: alertCredit, Amount: 1})
+		recovered := metering.DecideRecovery(rules, marks, "ann", metering.Balance{CreditID: alertCredit, Amount: 1})
 		if len(recovered) != 1 || recovered[0].Threshold != 0 {
 			t.Fatalf("%+v", recovered)
 		}
+		rules[0].Identity = "bea" // since the rule was replaced
+		if others := metering.DecideRecovery(rules, marks, "ann", metering.Balance{CreditID: alertCredit, Amount: 100}); len(others) != 0 {
+			t.Fatalf("announced to others: %+v", others)
+		}
+		rules[0].Identity = ""
 		marks.Apply(recovered[0])
 	}
 }
@@ -206,7 +211,7 @@ func TestAThresholdThatNoBalanceExceedsIsArmedByAFullOne(t *testing.T) {
 	rules, marks := []metering.AlertRule{balanceRule(0, 9_000_000_000_000_000_000)}, metering.AlertMarks{}
 	marks.Apply(metering.DecideAlerts(rules, marks, "ann", charged(1), 0)[0])
 	for amount, want := range map[metering.Amount]int{metering.MaxAmount - 1: 0, metering.MaxAmount: 1} {
-		if alerts := metering.DecideRecovery(rules, marks, metering.Balance{CreditID: alertCredit, Amount: amount}); len(alerts) != want {
+		if alerts := metering.DecideRecovery(rules, marks, "ann", metering.Balance{CreditID: alertCredit, Amount: amount}); len(alerts) != want {
 			t.Errorf("a balance of %d: %+v", amount, alerts)
 		}
 	}

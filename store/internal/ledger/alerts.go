@@ -72,7 +72,7 @@ func CompleteAlertRule(r *metering.AlertRule, watched ids.ID, key, thresholds st
 
 // recoverAlerts arms the thresholds that a higher balance has reached again, and says so.
 // Most wallets have no spent mark, and read nothing more.
-func (tx Tx) recoverAlerts(ctx context.Context, walletID ids.ID, after metering.Balance, now int64) error {
+func (tx Tx) recoverAlerts(ctx context.Context, walletID ids.ID, identity string, after metering.Balance, now int64) error {
 	marks := metering.AlertMarks{}
 	_, err := pg.Collect(ctx, tx, selectSpentMarks, func(row pgx.CollectableRow) (none struct{}, err error) {
 		var key metering.MarkKey
@@ -99,7 +99,7 @@ func (tx Tx) recoverAlerts(ctx context.Context, walletID ids.ID, after metering.
 	var armedRules []ids.ID
 	var armedThresholds []string
 	var notifications []notify.Notification
-	for _, a := range metering.DecideRecovery(rules, marks, after) {
+	for _, a := range metering.DecideRecovery(rules, marks, identity, after) {
 		for _, key := range a.Marked {
 			armedRules, armedThresholds = append(armedRules, key.RuleID), append(armedThresholds, metering.Amount(key.Threshold).String())
 		}

@@ -82,7 +82,7 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 		return e, err
 	}
 	if after.Amount > before.Amount {
-		if err := tx.recoverAlerts(ctx, w.ID, after, p.Now); err != nil {
+		if err := tx.recoverAlerts(ctx, w.ID, w.Identity, after, p.Now); err != nil {
 			return e, err
 		}
 	}
