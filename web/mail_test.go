@@ -180,6 +180,36 @@ func TestAForgottenPasswordIsReplacedByMail(t *testing.T) {
 	})
 }
 
+func TestAResetKeepsItsBrowserKnown(t *testing.T) {
+	t.Parallel()
+	h := newMailHarness(t)
+	member := h.withPassword(t, tenancy.Support)
+	home, stranger := h.browser(), h.browser()
+	if got := home.login(t, member.user.Email, password); got.status != 303 {
+		t.Fatalf("status %d", got.status)
+	}
+	home.formToken = tokenIn(home.get(t, "/account").body)
+	home.post(t, "/logout", nil)
+	for _, c := range []struct {
+		name, password string
+		browser        *browser
+		notices        int
+	}{{"the known one", newPassword, home, 0}, {"another", "six grey owls listen", stranger, 1}} {
+		c.browser.post(t, "/forgot", url.Values{"email": {member.user.Email}})
+		mails := h.mailed(t, member.user.Email)
+		if done := c.browser.post(t, link(t, mails[len(mails)-1]), url.Values{"password": {c.password}}); done.location != "/login?reset=1" {
+			t.Fatalf("%s: %d: %s", c.name, done.status, done.body)
+		}
+		before := len(h.mailed(t, member.user.Email))
+		if got := c.browser.login(t, member.user.Email, c.password); got.status != 303 {
+			t.Fatalf("%s: status %d", c.name, got.status)
+		}
+		if got := len(h.mailed(t, member.user.Email)) - before; got != c.notices {
+			t.Errorf("%s: %d notices of a new sign-in", c.name, got)
+		}
+	}
+}
+
 func TestAResetLinkIsNoSecondFactor(t *testing.T) {
 	t.Parallel()
 	h := newMailHarness(t)

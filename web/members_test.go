@@ -248,7 +248,7 @@ func TestMembers(t *testing.T) {
 				INSERT INTO organizations (id, slug, name, created_at) SELECT gen_random_uuid(), gen_random_uuid()::text, 'Many', 0 FROM generate_series(2, 100) RETURNING id
 			)
 			INSERT INTO members (org_id, user_id, role, permissions, created_at) SELECT id, $1, 'owner', '{}', 0 FROM made`, busy.user.ID)
-		if got := busy.post(t, "/o/new", url.Values{"name": {"New"}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "You own 100 organizations, the maximum") {
+		if got := busy.post(t, "/o/new", url.Values{"name": {"New"}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "You own 100 organizations, and an account can own 100.") {
 			t.Errorf("status %d", got.status)
 		}
 	})

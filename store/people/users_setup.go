@@ -150,7 +150,7 @@ func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, 
 			return fmt.Errorf("store: count organizations: %w", err)
 		}
 		if owned >= MaxOwnedOrganizations {
-			return fault.Newf(fault.InvalidRequest, "You own %d organizations, the maximum. Archived ones count too.", owned)
+			return fault.Newf(fault.InvalidRequest, "You own %d organizations, and an account can own %d. Archived ones count too.", owned, MaxOwnedOrganizations)
 		}
 		if org, err = insertOrganization(ctx, tx, org, ""); err != nil {
 			return err

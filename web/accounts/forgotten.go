@@ -110,7 +110,12 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	err = s.Store.Auth().ReplaceForgotten(req.Context, link.Hash(), encoded, actorFor(req, user), mails...)
+	account, err := s.Store.Auth().Account(req.Context, user.Email)
+	if err != nil {
+		return site.Response{}, err
+	}
+	by := actorFor(req, user)
+	err = s.Store.Auth().ReplaceForgotten(req.Context, link.Hash(), encoded, by, mails...)
 	if fault.Is(err, fault.PathNotFound) {
 		return resetClosed(), nil // another request used the link first
 	}
@@ -118,5 +123,9 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	req.LogAccount("password reset by mail", user.ID)
+	device := deviceOf(req, user.ID, account.ChangedAt, account.FactorAt)
+	if err := rememberDevice(req, user.ID, device, by.At, account.FactorAt); err != nil {
+		return site.Response{}, err
+	}
 	return site.Redirect("/login?reset=1"), nil
 }
