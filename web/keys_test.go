@@ -352,7 +352,7 @@ func TestARotatedKeyWorksNoLongerThanUntilItExpires(t *testing.T) {
 		}
 		body := b.post(t, path+"/rotate", url.Values{"overlap": {string(overlap)}}).body
 		_, body, _ = strings.Cut(body, "Previous key")
-		if end := expires.Format("2006-01-02T15:04:05.000Z"); !strings.Contains(body, end) || !strings.Contains(body, "</code> works until <time") || !strings.Contains(body, "</time>, when it expires.") {
+		if end := expires.Format("2006-01-02T15:04:05.000Z"); !strings.Contains(body, end) || !strings.Contains(body, "</code> works until <time") || !strings.Contains(body, "</time>. It expires then.") {
 			t.Errorf("after %s, the page leaves out that the old key ends at %s", overlap, end)
 		}
 		_, err = r.db.App(r.app.Scope()).UseKey(t.Context(), old.ID, r.site.Now()+1)
