@@ -129,12 +129,3 @@ func (b *appBatch) writeAlerts(p *wire.Pipe) {
 	}
 	p.SendRows(pg.InsertNotifications, pg.InsertNotifications, []wire.Column{id, kind, about, data, createdAt}, b.scope.AppID[:])
 }
-
-// wakeSequencer wakes the sequencer of the applications whose alerts have been committed.
-func (u *lane) wakeSequencer(batches []*appBatch) {
-	for _, b := range batches {
-		if len(b.alerts) > 0 {
-			u.store.db.NotificationsCommitted(b.scope)
-		}
-	}
-}

@@ -147,3 +147,34 @@ func TestABatchOverTwoLanesIsQueuedWholeOrNotAtAll(t *testing.T) {
 	}
 	soundBooks(t, s.url, s.tenant)
 }
+
+// Single events and batches of one wallet in turn: each reads what the other has
+// committed, and none fails its version check, after which the wallet would be processed
+// under locks for seconds.
+func TestLanesReadWhatOthersCommitted(t *testing.T) {
+	t.Parallel()
+	s := newTwoLanes(t)
+	for range 4 {
+		for _, identity := range []string{s.first, s.second} {
+			mustAccept(t, s.nodes[0], s.message(identity, freshID()))
+		}
+		repeated := freshID() // has both wallets decided in one lane
+		for _, batch := range [][]store.Usage{
+			{s.message(s.first, freshID()), s.message(s.second, freshID())},
+			{s.message(s.first, repeated), s.message(s.second, freshID()), s.message(s.first, repeated)},
+		} {
+			outcomes, err := s.usage().TrackBatch(batch)
+			noError(t, err)
+			for i, o := range outcomes {
+				noError(t, o.Err)
+				if o.Verdict != metering.Accepted && o.Verdict != metering.Duplicate {
+					t.Errorf("event %d of a batch is %v", i, o.Verdict)
+				}
+			}
+		}
+	}
+	if n := s.usage().Conflicts(); n != 0 {
+		t.Errorf("%d batches failed because they were decided from a state before", n)
+	}
+	soundBooks(t, s.url, s.tenant)
+}

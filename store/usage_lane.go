@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"hash/maphash"
+	"maps"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -165,10 +166,31 @@ func (u *Engine) noted(run func([]*request)) func([]*request) {
 	}
 }
 
+// afterCommit wakes the sequencer of applications with new alerts, and evicts the wallets
+// from other lanes that may have cached them: an event decided from the state before
+// would fail its version check, and its wallet would count as contended. A wallet has one
+// lane for single events and one for batches, but a batch that repeats an event id is
+// decided in one lane.
+func (u *lane) afterCommit(batches []*appBatch) {
+	for _, b := range batches {
+		if len(b.alerts) > 0 {
+			u.store.db.NotificationsCommitted(b.scope)
+		}
+		for _, other := range u.bulks {
+			if other != u {
+				other.cache.evict(b.scope.AppID, maps.Keys(b.wallets))
+			}
+		}
+		for i := 0; u.ordered && i < len(u.singles); i++ {
+			u.singles[i].cache.evict(b.scope.AppID, maps.Keys(b.wallets))
+		}
+	}
+}
+
 // evictWallet evicts a wallet that this node changed outside the engine.
 func (u *Engine) evictWallet(app ids.ID, identity string) {
 	for _, l := range slices.Concat(u.singles, u.bulks) {
-		l.cache.evictWallet(app, identity)
+		l.cache.evict(app, slices.Values([]string{identity}))
 	}
 }
 

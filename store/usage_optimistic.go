@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -176,7 +177,7 @@ func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBat
 		}
 	}
 	u.cache.putCommitted(batches)
-	u.wakeSequencer(batches)
+	u.afterCommit(batches)
 	return nil
 }
 
@@ -269,12 +270,17 @@ func (m *usageCache) purge() {
 	m.wallets.Purge()
 }
 
-// evictWallet evicts a wallet that this node changed outside the engine. A batch that
-// is using it fails its version check.
-func (m *usageCache) evictWallet(app ids.ID, identity string) {
+// evict evicts wallets that another lane changed, or this node outside the engine. A
+// batch that is using one fails its version check.
+func (m *usageCache) evict(app ids.ID, identities iter.Seq[string]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wallets.Remove(walletKey{app, identity})
+	if m.wallets.Len() == 0 {
+		return // as in the lanes of batches of most servers
+	}
+	for identity := range identities {
+		m.wallets.Remove(walletKey{app, identity})
+	}
 }
 
 // partition separates requests that can be decided from the cache from the rest.

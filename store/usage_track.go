@@ -220,7 +220,7 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		b.markCommitted()
 		u.cache.put(b)
 	}
-	u.wakeSequencer(batches)
+	u.afterCommit(batches)
 	return nil
 }
 

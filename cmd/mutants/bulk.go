@@ -8,6 +8,8 @@ var bulkMutants = []mutant{
 		once("store/usage_batcher.go", "\tresetAll(rest)\n", "\t_ = rest\n")),
 	bug("checks for other entities grow a cached wallet without bound", "./store", "TestChecksDoNotGrowACachedWallet",
 		once("store/usage_cache.go", "if known.keyedRows()+w.keyedRows() > maxKeyedRows {", "if known.keyedRows() < 0 {")),
+	bug("single events are decided from wallets as they were before a batch", "./store", "TestLanesReadWhatOthersCommitted",
+		once("store/usage_lane.go", "u.ordered && i < len(u.singles)", "u.ordered && i < 0")),
 	bug("the rows of all cached wallets are not bounded", "./store", "TestCachedRowsAreBounded",
 		once("store/usage_cache.go", "for m.rows > m.maxRows {", "for m.rows < 0 {")),
 	bug("only the first event of a batch keeps its properties", "./store", "TestPropertiesAreStoredWithTheirEvents",
