@@ -47,7 +47,9 @@ type sample struct {
 	LogBytes    int64 `json:"walBytes,omitempty"`
 }
 
-// measure prepares each phase and goes through its rounds.
+// measure prepares each phase and goes through its rounds. Each round begins with another
+// scenario: usage is added up every minute, which is about as long as a round takes, and
+// would otherwise meet the same scenario every time.
 func (b *bench) measure(ctx context.Context) error {
 	b.samples = samples{}
 	for number := range phases {
@@ -61,7 +63,8 @@ func (b *bench) measure(ctx context.Context) error {
 			return err
 		}
 		for round := range b.options.rounds {
-			for _, s := range scenarios {
+			for i := range scenarios {
+				s := scenarios[(i+roundShift*round)%len(scenarios)]
 				got, err := s.run(b, ctx)
 				if err != nil {
 					return fmt.Errorf("%s: %w", s.name, err)
@@ -73,6 +76,9 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	return nil
 }
+
+// roundShift is by how many scenarios a round is shifted against the one before.
+const roundShift = 5
 
 // settle leaves no work of the preparation to the first measurement.
 func (b *bench) settle(ctx context.Context) error {

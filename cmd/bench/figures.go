@@ -15,7 +15,7 @@ type figure struct {
 }
 
 var figures = []figure{
-	{"events/s ÷ pgbench TPC-B, 64 each", ratio("events-64", "pgbench-tpcb-64", rate), 2.2, 3.3, false},
+	{"events/s ÷ pgbench TPC-B, 64 each", ratio("events-64", "pgbench-tpcb-64", rate), 3.3, 4, false},
 	{"events/s ÷ pgbench simple update, 64 each", ratio("events-64", "pgbench-simple-64", rate), 1.3, 2.0, false},
 	{"CPU of a pgbench TPC-B ÷ of an event, 64 each", ratio("pgbench-tpcb-64", "events-64", allCPU), 0, 0, false},
 	{"CPU of a pgbench simple update ÷ of an event", ratio("pgbench-simple-64", "events-64", allCPU), 0, 0, false},
@@ -23,7 +23,7 @@ var figures = []figure{
 	{"CPU of an event with an alert rule ÷ without", ratio("alerts-64", "events-64", allCPU), 0, 0, true},
 	{"one hot wallet ÷ 1,000 wallets", ratio("hot-wallet", "events-64", rate), 0.8, 1.0, false},
 	{"many wallets (Zipf) ÷ 1,000 wallets", ratio("many-wallets", "events-64", rate), 0.75, 0.95, false},
-	{"events/s ÷ pgbench simple update, 1 each", ratio("events-1", "pgbench-simple-1", rate), 0.35, 0.5, false},
+	{"events/s ÷ pgbench simple update, 1 each", ratio("events-1", "pgbench-simple-1", rate), 0.45, 0.5, false},
 	{"p99 ÷ p50, 64 connections", latencySpread, 3, 2, true},
 	{"events/s, 256 ÷ 64 connections", ratio("events-256", "events-64", rate), 1.2, 1.4, false},
 	{"checks/s ÷ events/s", ratio("check", "events-64", rate), 1.6, 2.5, false},
@@ -34,7 +34,7 @@ var figures = []figure{
 	{"two nodes on shared wallets ÷ one node", ratio("two-nodes", "events-64", rate), 0.6, 0.9, false},
 	{"Postgres CPU an event, many stored ÷ none", ratio("stored-many", "stored-none", postgresCPU), 1.2, 1.1, true},
 	{"events/s, many stored ÷ none", ratio("stored-many", "stored-none", rate), 0, 0, false},
-	{"bytes stored an event, with indexes", bytesAnEvent(stored, "events-64", "events-1", "events-16", "events-256", "mixed"), 400, 300, true},
+	{"bytes stored an event, with indexes", bytesAnEvent(stored, "events-64", "events-1", "events-16", "events-256", "mixed"), 395, 330, true},
 	{"bytes stored an event, one application alone", bytesAnEvent(stored, "stored-none"), 0, 0, true},
 	{"bytes of log an event", bytesAnEvent(logged, "events-64"), 0, 0, true},
 	{"slowest page, p99 ms", slowestPage, 50, 20, true},

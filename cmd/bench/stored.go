@@ -54,8 +54,20 @@ func (b *bench) newGrown(ctx context.Context, database string, events int) (g gr
 		return g, err
 	}
 	half := events / 2
-	return g, b.storeTogether(ctx, share{g.tenant, 0, fewWallets, events - half}, share{g.tenant, fewWallets, b.options.many, half},
-		share{g.quiet, 0, quietWallets, quietEvents})
+	if err := b.storeTogether(ctx, share{g.tenant, 0, fewWallets, events - half}, share{g.tenant, fewWallets, b.options.many, half},
+		share{g.quiet, 0, quietWallets, quietEvents}); err != nil {
+		return g, err
+	}
+	_, err = b.harness.postgres.query(ctx, database, g.tenant.addedUpSQL()+g.quiet.addedUpSQL())
+	return g, err
+}
+
+// addedUpSQL has the server take the stored events for added up: it would add up millions
+// of them beside the measurements.
+func (t *tenant) addedUpSQL() string {
+	return fmt.Sprintf(`INSERT INTO usage_progress (app_id, org_id, added, until) SELECT '%s', '%s', ms, ms
+		FROM (SELECT floor(extract(epoch FROM now()) * 1000)::bigint AS ms) now
+		ON CONFLICT (app_id) DO UPDATE SET added = excluded.added, until = excluded.until;`, t.app, t.org)
 }
 
 // share is how many of the stored events some wallets of a tenant have in all, each in turn.
