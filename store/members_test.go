@@ -122,7 +122,7 @@ func TestWhoActsIsLookedAtUnderTheLock(t *testing.T) {
 // somebody is left who can make an owner.
 func TestAnOrganizationKeepsAnOwner(t *testing.T) {
 	t.Parallel()
-	db := storetest.Open(t)
+	db, random := storetest.Open(t), rand.New(rand.NewPCG(storetest.Seed(t), 0))
 	for range 10 {
 		org := newOrganization(t, db, "Owners")
 		crowd := make([]tenancy.Member, 4)
@@ -136,8 +136,12 @@ func TestAnOrganizationKeepsAnOwner(t *testing.T) {
 			func(by, target tenancy.Member) error { return doorOf(db, by).RemoveMember(t.Context(), target.UserID) },
 			func(by, _ tenancy.Member) error { return doorOf(db, by).RemoveMember(t.Context(), by.UserID) },
 		}
-		atOnce(len(crowd)*len(acts), func(i int) {
-			by, target := i%len(crowd), (i+1+rand.IntN(len(crowd)-1))%len(crowd)
+		targets := make([]int, len(crowd)*len(acts))
+		for i := range targets {
+			targets[i] = (i + 1 + random.IntN(len(crowd)-1)) % len(crowd)
+		}
+		atOnce(len(targets), func(i int) {
+			by, target := i%len(crowd), targets[i]
 			var refusal *fault.Fault
 			if err := acts[i%len(acts)](crowd[by], crowd[target]); err != nil && !errors.As(err, &refusal) {
 				t.Error(err)

@@ -18,6 +18,7 @@ import (
 	"purser/store"
 	"purser/store/packing"
 	"purser/store/reports"
+	"purser/store/storetest"
 	"purser/store/verify"
 )
 
@@ -254,6 +255,7 @@ func TestPackingEndsAnywhere(t *testing.T) {
 	t.Parallel()
 	b := keepPackedBooks(t)
 	usage := openEngine(t, b)
+	random := rand.New(rand.NewPCG(storetest.Seed(t), 0))
 	killed := errors.New("killed")
 	ends := map[string]int{}
 	for ended := true; ended; {
@@ -270,7 +272,7 @@ func TestPackingEndsAnywhere(t *testing.T) {
 		}
 		b.places(t)
 		for range 20 {
-			i := rand.IntN(packedEvents)
+			i := random.IntN(packedEvents)
 			b.repeats(t, usage.Track, b.uses[i], i)
 		}
 		b.verify(t, verify.Options{Batch: 500})
@@ -306,11 +308,11 @@ func TestNoEventIsChargedTwiceWhileItIsPacked(t *testing.T) {
 		}
 		result <- err
 	}()
-	sent := atomic.Int64{}
+	sent, seed := atomic.Int64{}, storetest.Seed(t)
 	atOnce(8, func(worker int) {
-		node := nodes[worker%2]
+		node, random := nodes[worker%2], rand.New(rand.NewPCG(seed, uint64(worker)))
 		for round := 0; round < 3 || !done.Load(); round++ {
-			switch start := rand.IntN(packedEvents - 60); worker / 2 {
+			switch start := random.IntN(packedEvents - 60); worker / 2 {
 			case 0:
 				outcomes, err := node.TrackBatch(fresh(b.uses[start : start+60]))
 				if err != nil {
@@ -321,7 +323,7 @@ func TestNoEventIsChargedTwiceWhileItIsPacked(t *testing.T) {
 					b.isRepeat(t, o.Decision, o.Err, start+i)
 				}
 			case 1:
-				start = rand.IntN(anns - 10)
+				start = random.IntN(anns - 10)
 				outcomes, _, err := node.TrackGroup(fresh(b.uses[start : start+10]))
 				if err != nil {
 					t.Error(err)

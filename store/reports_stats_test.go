@@ -334,9 +334,10 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 		}
 	})
 	t.Run("a bounded number in a minute, over many writings", func(t *testing.T) {
+		random := rand.New(rand.NewPCG(storetest.Seed(t), 0))
 		for range 3 * store.FailuresPerMinute {
 			note(ids.New(), minute, true)
-			if rand.N(10) == 0 {
+			if random.IntN(10) == 0 {
 				noError(t, db.Stats().WriteStats(t.Context()))
 			}
 		}

@@ -168,9 +168,11 @@ func TestSinglesBatchesAndGroupsShareWallets(t *testing.T) {
 		charged[use.Identity] += d.Event.Charge.Amount
 	}
 	var done sync.WaitGroup
+	seed := storetest.Seed(t)
 	for n, node := range s.nodes {
 		for lane := range 3 {
 			done.Go(func() {
+				random := rand.New(rand.NewPCG(seed, uint64(n)))
 				for round := range rounds {
 					name := fmt.Sprintf("%d %d %d", n, lane, round)
 					uses := s.messages(name, 20, wallets)
@@ -183,7 +185,7 @@ func TestSinglesBatchesAndGroupsShareWallets(t *testing.T) {
 							note(uses[i], o.Decision)
 						}
 					case 1:
-						identity := numbered("wallet", rand.IntN(wallets))
+						identity := numbered("wallet", random.IntN(wallets))
 						for i := range uses {
 							uses[i].Identity = identity
 						}

@@ -21,9 +21,7 @@ const lostReplies = 100
 func TestCutConnectionsLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	const workers, perWave = 8, 10
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(storetest.Seed(t), 0))
 	url := storetest.URL(t)
 	s, proxy := newProxiedShop(t, url, 2)
 	for w := range workers {

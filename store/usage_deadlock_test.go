@@ -17,8 +17,7 @@ import (
 func TestNodesNeverWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	const nodes, wallets, rounds = 2, 24, 30
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := storetest.Seed(t)
 	url := storetest.FreshURL(t)
 	first := newShop(t, url, nodes)
 	second := shop{nodes: first.nodes}.stocked(t)

@@ -31,8 +31,7 @@ const (
 func TestWalletIsLinearizable(t *testing.T) {
 	t.Parallel()
 	const calm, broken = 8, 4 // histories at once, each of a wallet of its own
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := storetest.Seed(t)
 	url := storetest.URL(t)
 
 	t.Run("on two nodes", func(t *testing.T) {

@@ -5,14 +5,17 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"purser/store/storetest"
 )
 
 func TestHistogram(t *testing.T) {
 	t.Parallel()
 	t.Run("puts every value into the bucket that spans it", func(t *testing.T) {
 		t.Parallel()
+		random := rand.New(rand.NewPCG(storetest.Seed(t), 0))
 		for range 100_000 {
-			v := rand.Uint64() >> (1 + rand.IntN(63))
+			v := random.Uint64() >> (1 + random.IntN(63))
 			i := bucketOf(v)
 			if low, high := bucketStart(i), bucketStart(i+1); v < low || v >= high {
 				t.Fatalf("%d is in the bucket from %d to %d", v, low, high)

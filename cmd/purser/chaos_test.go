@@ -50,6 +50,7 @@ func startChaos(t *testing.T, settings ...string) chaosServer {
 	}, settings...)
 	command := exec.Command(program, "serve", "--addr", "127.0.0.1:0")
 	command.Env = append(os.Environ(), p.environ...)
+	storetest.EndWithTests(command)
 	stdout, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

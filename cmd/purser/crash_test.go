@@ -34,9 +34,7 @@ const (
 // not answered. In the end the books hold exactly what the clients were told.
 func TestCrashesLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(storetest.Seed(t), 0))
 	p := install(t)
 	p.start(t)
 	c := newClients(t, p)
@@ -141,6 +139,7 @@ func (p *program) start(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(p.path, "serve", "--addr", "127.0.0.1:0", "--data", p.data)
 	cmd.Env = append(os.Environ(), "PURSER_RATE_LIMIT=0", "PURSER_DRAIN=0s")
+	storetest.EndWithTests(cmd)
 	complaint, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
 		t.Fatal(err)

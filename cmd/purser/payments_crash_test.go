@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"purser/store/storetest"
 )
 
 // paymentCrashes is how often the server is killed while all kinds of payment
@@ -35,15 +37,16 @@ func TestKillsInTheMiddleOfPaymentsHaveOneEffect(t *testing.T) {
 			return answer["syncStatus"] == "synced"
 		})
 	}
+	random := rand.New(rand.NewPCG(storetest.Seed(t), 0))
 	for round := range paymentCrashes {
-		s.round(round)
+		s.round(round, time.Duration(random.Int64N(int64(80*time.Millisecond))))
 	}
 	p.stop(t)
 }
 
 // round has five callers ask for something at once, kills the server in the
-// middle, and sees what comes of it.
-func (s seller) round(n int) {
+// middle, after a delay, and sees what comes of it.
+func (s seller) round(n int, delay time.Duration) {
 	s.Helper()
 	named := func(name string) string { return fmt.Sprintf("%s-%d", name, n) }
 	s.subscribe(named("climber"), "basic")
@@ -56,7 +59,6 @@ func (s seller) round(n int) {
 		{path: "/v1/subscription-checkout", body: checkoutBody(named("starter"), "basic", named("start"))},
 		{path: "/v1/topup-checkout", body: topUpBody(named("saver"), named("save"))},
 	}
-	delay := rand.N(80 * time.Millisecond)
 	s.Logf("round %d: the server is killed after %s", n, delay)
 	var sending sync.WaitGroup
 	for _, a := range asked {

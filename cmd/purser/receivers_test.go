@@ -17,6 +17,7 @@ import (
 	"purser/docs"
 	"purser/ids"
 	"purser/notify"
+	"purser/store/storetest"
 )
 
 // The programs that the Webhooks page shows accept what Purser signs and nothing else.
@@ -126,6 +127,7 @@ func startReceiver(t *testing.T, secret notify.Secret, folder, program string, a
 		command := exec.CommandContext(ctx, program, args...)
 		command.Dir, command.Stdout, command.Stderr = folder, &printed, &printed
 		command.Env = append(os.Environ(), "PORT="+port, "WEBHOOK_SECRET="+secret.Reveal())
+		storetest.EndWithTests(command)
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}

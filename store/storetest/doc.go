@@ -4,7 +4,8 @@
 // processes of a user that run at the same time, with or without make. The first
 // starts it; a process of its own ends and removes it some seconds after the last
 // is gone. A migrated template database is created once for each set of migrations;
-// tests get copies of it.
+// tests get copies of it. Beside it is what keeps tests from depending on chance: seeds
+// that can be repeated, the ends of days and hours, ports, programs that outlive a test.
 //
 // What always holds: a test process has a database that no other process sees;
 // killing anything at any moment does not spoil the next run; a machine without
