@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"purser/store/rollups"
+	"purser/store/storetest"
 )
 
 // settleUsage adds up the usage of the application, as the server's job does.
@@ -48,6 +49,7 @@ var aroundDay = aroundNow()
 
 func TestUsageIsGrouped(t *testing.T) {
 	t.Parallel()
+	storetest.AvoidEndOf(t, time.Hour)
 	tn := newTenant(t)
 	if got := tn.get("/v1/usage?" + aroundDay).is(200).object(); len(got["data"].([]any)) != 0 || got["settledUntil"] != nil || got["cursor"] != nil {
 		t.Errorf("before any usage: %v", got)

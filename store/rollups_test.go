@@ -312,9 +312,9 @@ func TestVerifyFindsWrongSums(t *testing.T) {
 
 func TestFinance(t *testing.T) {
 	t.Parallel()
+	now := time.Now().UnixMilli()
 	b := keepBooks(t)
 	noError(t, b.Rollups().RecordLiability(t.Context()))
-	now := time.Now().UnixMilli()
 	exec(t, b.conn, `
 		INSERT INTO provider_payments (app_id, source_kind, source_id, org_id, wallet_id, amount_cents, currency, free, refunded_cents, created_at)
 		SELECT w.app_id, t.kind, t.kind || n, w.org_id, w.id, t.cents, 'usd', t.cents = 0, t.cents / 10, $1

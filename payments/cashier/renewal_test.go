@@ -67,16 +67,15 @@ func TestScenario38_WhatIsNeverPaidEnds(t *testing.T) {
 
 func TestScenario39_AnAnchorOnThe31stKeepsItsDay(t *testing.T) {
 	r := shop(t)
-	at := func(day string) int64 {
-		parsed, err := time.Parse(time.DateTime, day+" 10:00:00")
-		r.check(err)
-		return parsed.UnixMilli()
+	leap := time.UnixMilli(r.now()).UTC().Year() + 1
+	for time.Date(leap, time.February, 29, 0, 0, 0, 0, time.UTC).Month() != time.February {
+		leap++
 	}
-	r.advanceTo(at("2028-01-31"))
+	r.advanceTo(time.Date(leap, time.January, 31, 10, 0, 0, 0, time.UTC).UnixMilli())
 	r.subscribe("basic", cardPays)
-	for _, end := range []string{"2028-02-29", "2028-03-31", "2028-04-30"} {
+	for _, end := range []string{"Feb 29", "Mar 31", "Apr 30"} {
 		s := r.subscription()
-		if got := time.UnixMilli(s.Period.End).UTC().Format(time.DateOnly); got != end {
+		if got := time.UnixMilli(s.Period.End).UTC().Format("Jan 02"); got != end {
 			t.Errorf("the period ends on %s, not on %s", got, end)
 		}
 		r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
@@ -87,7 +86,7 @@ func TestScenario39_AnAnchorOnThe31stKeepsItsDay(t *testing.T) {
 func TestScenario40_ManyRenewalsInOneAdvance(t *testing.T) {
 	r := shop(t)
 	s := r.subscribe("basic", cardPays)
-	r.advance(366 * 24 * time.Hour)
+	r.advance(367 * 24 * time.Hour) // a year may have a leap day, and a renewal is charged an hour after the period
 	r.wantOn("basic", metering.StatusActive)
 	r.wantTokens(130*million, 0)
 	given := r.deposits()

@@ -229,7 +229,7 @@ func talkRenewals(s *shop) {
 	if status, _ := s.submit(portal.URL, cardFailsLater); status >= 400 {
 		s.Fatalf("the portal answers %d", status)
 	}
-	s.advance(time.Unix(renewed.CurrentPeriodEnd, 0).Sub(s.clock()) + time.Minute)
+	s.advance(time.Unix(unwanted.CurrentPeriodEnd, 0).Sub(s.clock()) + time.Minute) // the last one's
 	if n := each(s, s.api.Invoices.List(&stripe.InvoiceListParams{Status: stripe.String("draft")})); n != 4 {
 		s.Errorf("%d drafts", n)
 	}
