@@ -2,7 +2,7 @@ package api_test
 
 import (
 	"net/url"
-	"strings"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,25 +28,27 @@ func nodeOn(t *testing.T, url string, o store.Options) *node {
 	return n
 }
 
-// readiness asks a node until it answers with a status, and gives what it says.
-func readiness(t *testing.T, n *node, status int) string {
+// readiness asks a node until its status and text are these. One other answer proves
+// nothing: on a busy machine it may say that the database was too slow.
+func readiness(t *testing.T, n *node, status int, text string) {
 	t.Helper()
-	for patience := time.Now().Add(time.Minute); ; {
+	whole := regexp.MustCompile("^" + text + "\n$")
+	for deadline := time.After(3 * time.Minute); ; {
 		got, err := n.exchange(reads("/readyz"))
-		if err == nil && got.status == status {
-			return string(got.body)
+		if err == nil && got.status == status && whole.Match(got.body) {
+			return
 		}
-		if time.Now().After(patience) {
+		select {
+		case <-deadline:
 			t.Fatalf("it answers %d %q, %v", got.status, got.body, err)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
 func TestReadyzSaysInOneSentenceWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	if said := readiness(t, nodeOn(t, storetest.URL(t), store.Options{}), 200); said != "ready\n" {
-		t.Errorf("a node that serves says %q", said)
-	}
+	readiness(t, nodeOn(t, storetest.URL(t), store.Options{}), 200, "ready")
 	address, err := url.Parse(storetest.URL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -54,10 +56,7 @@ func TestReadyzSaysInOneSentenceWhatIsWrong(t *testing.T) {
 	query := address.Query()
 	query.Set("default_transaction_read_only", "on")
 	address.RawQuery = query.Encode()
-	readOnly := nodeOn(t, address.String(), store.Options{})
-	if said := readiness(t, readOnly, 503); said != "not ready: the database does not take writes: it is read-only\n" {
-		t.Errorf("a node that cannot write says %q", said)
-	}
+	readiness(t, nodeOn(t, address.String(), store.Options{}), 503, "not ready: the database does not take writes: it is read-only")
 }
 
 // A machine whose wall clock jumps at every look never knows the database's time.
@@ -92,13 +91,11 @@ func TestNothingIsServedWhileTheTimeIsUnknown(t *testing.T) {
 			t.Errorf("%s answers %d", r.target, got.status)
 		}
 	}
-	if said := readiness(t, n, 503); !strings.Contains(said, "the time of the database is not known") {
-		t.Errorf("it says %q", said)
-	}
+	readiness(t, n, 503, "not ready: the time of the database is not known: .*")
 	if left := tn.balance(identity, "gold"); left != held {
 		t.Errorf("the balance went from %s to %s", held, left)
 	}
 	jumps.Store(false)
-	readiness(t, n, 200)
+	readiness(t, n, 200, "ready")
 	on.use(identity, "chat", nil).is(201)
 }

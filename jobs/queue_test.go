@@ -54,13 +54,15 @@ func newAppOf(t *testing.T, db *store.Store, name string) tenancy.Scope {
 	return app.Scope()
 }
 
-// node is a queue with a handler for kind.
+// node is a queue with a handler for kind. Its clock stands still, so that no retry comes
+// due while a test looks.
 func node(db *store.Store, log *bytes.Buffer, run func(context.Context, jobs.Job) (int64, error)) *jobs.Queue {
 	logger := slog.New(slog.DiscardHandler)
 	if log != nil {
 		logger = slog.New(slog.NewTextHandler(log, nil))
 	}
-	q := jobs.New(jobs.Options{Store: db, Log: logger, Lease: limit})
+	now := time.Now()
+	q := jobs.New(jobs.Options{Store: db, Log: logger, Lease: limit, Now: func() time.Time { return now }})
 	q.Register(kind, jobs.Handler{Run: run, Timeout: limit})
 	return q
 }

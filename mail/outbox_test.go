@@ -218,9 +218,6 @@ func TestAServerThatDoesNotWorkLosesNothing(t *testing.T) {
 	wrong, options := startTLS(secure)
 	wrong.Password = "wrong horse"
 	untrusted, _ := startTLS(secure)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	noError(t, err)
-	noError(t, closed.Close())
 	for name, c := range map[string]struct {
 		server  mail.Server
 		options mail.Options
@@ -229,7 +226,7 @@ func TestAServerThatDoesNotWorkLosesNothing(t *testing.T) {
 		"it offers no TLS":             {mail.Server{Host: "127.0.0.1", Port: plain.Port}, mail.Options{}},
 		"it refuses the password":      {wrong, options},
 		"its certificate is not known": {untrusted, mail.Options{}},
-		"it is down":                   {mail.Server{Host: "127.0.0.1", Port: closed.Addr().(*net.TCPAddr).Port}, mail.Options{}},
+		"it is down":                   {mail.Server{Host: "127.0.0.1", Port: storetest.ClosedPort(t)}, mail.Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

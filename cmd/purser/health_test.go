@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+
+	"purser/store/storetest"
 )
 
 func askHealth(t *testing.T, args ...string) (printed string, err error) {
@@ -26,16 +29,17 @@ func TestHealthReportsWhatTheServerSays(t *testing.T) {
 
 	t.Run("a ready server is healthy", func(t *testing.T) {
 		for _, addr := range []string{addr, ":" + port, "0.0.0.0:" + port, "[::]:" + port} {
-			if printed, err := askHealth(t, "--addr", addr); err != nil || printed != "ready\n" {
-				t.Errorf("%s: %q, %v", addr, printed, err)
-			}
+			eventually(t, addr+" is ready", func() bool {
+				printed, err := askHealth(t, "--addr", addr)
+				return err == nil && printed == "ready\n"
+			})
 		}
 	})
 	t.Run("the address comes from PURSER_ADDR", func(t *testing.T) {
-		var out bytes.Buffer
-		if err := run(t.Context(), []string{"health"}, []string{"PURSER_ADDR=" + addr}, &out, &out); err != nil {
-			t.Error(err)
-		}
+		eventually(t, addr+" is ready", func() bool {
+			var out bytes.Buffer
+			return run(t.Context(), []string{"health"}, []string{"PURSER_ADDR=" + addr}, &out, &out) == nil
+		})
 	})
 	t.Run("a draining server is not, with its reason", func(t *testing.T) {
 		draining := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,9 +72,7 @@ func TestHealthReportsWhatTheServerSays(t *testing.T) {
 		}
 	})
 	t.Run("no server is an error that names the address", func(t *testing.T) {
-		closed := httptest.NewServer(http.NotFoundHandler())
-		closed.Close()
-		addr := closed.Listener.Addr().String()
+		addr := fmt.Sprint("127.0.0.1:", storetest.ClosedPort(t))
 		if _, err := askHealth(t, "--addr", addr); err == nil || !strings.Contains(err.Error(), "no server answers at "+addr) {
 			t.Error(err)
 		}
