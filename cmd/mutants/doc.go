@@ -7,7 +7,7 @@
 // What always holds: the tree itself is never touched; a bug is a text that is
 // replaced by another, and one that no longer fits the source is reported, not
 // skipped; tests that fail without any bug stop the run, for they would catch
-// everything.
+// everything; a bug is caught by its own tests, not by any other failure.
 //
 // What it is not: a search for bugs. It knows only those on its list.
 package main

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,7 +22,7 @@ func main() {
 	root := flag.String("module", ".", "folder of the module")
 	atOnce := flag.Int("at-once", 2, "how many bugs are seeded at once, each in a copy of the module")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *root, *only, *part, max(1, *atOnce)); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -60,7 +61,7 @@ func run(ctx context.Context, root, only, part string, atOnce int) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			line := fmt.Sprintf("%-9s %-62s %5.1fs  %s\n", verdict, m.name, time.Since(started).Seconds(), m.tests)
+			line := fmt.Sprintf("%-16s %-62s %5.1fs  %s\n", verdict, m.name, time.Since(started).Seconds(), m.tests)
 			if verdict != caught {
 				escaped.Add(1)
 				line += indent(detail) + "\n"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,5 +73,31 @@ func TestChange(t *testing.T) {
 		if (err == nil) != c.fits || (c.fits && changed != "1 two") {
 			t.Errorf("%q became %q, %v", c.text, changed, err)
 		}
+	}
+}
+
+func TestABugIsCaughtByItsTestsOnly(t *testing.T) {
+	t.Parallel()
+	m, failed := bug("a bug", "./store", "TestOne|TestTwo"), errors.New("exit status 1")
+	for output, want := range map[string]verdict{
+		"--- FAIL: TestOne (0.01s)\n    one_test.go:1: wrong\nFAIL\nFAIL\tpurser/store\t0.1s\nFAIL\n": caught,
+		"--- FAIL: TestTwo (0.01s)\n    --- FAIL: TestTwo/part (0.00s)\nFAIL\n":                       caught,
+		"    --- FAIL: TestTwo/part (0.00s)\npanic: nil map [recovered]\n":                            caught,
+		"panic: nil map\n\ngoroutine 1 [running]:\nFAIL\tpurser/store\t0.1s\n":                        caught,
+		"=== RUN\nfatal error: all goroutines are asleep - deadlock!\nFAIL\tpurser/store\t0.1s\n":     caught,
+		"panic: test timed out after 10m0s\nrunning tests:\n\tTestOne (10m0s)\n":                      timedOut,
+		"# purser/store\n./a.go:1:1: undefined: x\nFAIL\tpurser/store [build failed]\n":               stale,
+		"--- FAIL: TestOneMore (0.01s)\nFAIL\n":                                                       otherwise,
+		"signal: killed\nFAIL\tpurser/store\t0.1s\n":                                                  otherwise,
+		"one_test.go:1: the log says panic: nil map\nFAIL\tpurser/store\t0.1s\n":                      otherwise,
+		"open /tmp/x: no space left on device\n":                                                      otherwise,
+		"":                                                                                            otherwise,
+	} {
+		if got := verdictOn(m, output, failed); got != want {
+			t.Errorf("%s, not %s: %s", got, want, output)
+		}
+	}
+	if got := verdictOn(m, "ok  \tpurser/store\t0.1s\n", nil); got != survived {
+		t.Errorf("tests that pass: %s", got)
 	}
 }

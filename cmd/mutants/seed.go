@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
+	"time"
 )
 
 type verdict string
@@ -17,6 +20,8 @@ const (
 	survived verdict = "SURVIVED"
 	stale    verdict = "STALE"     // it does not fit the source, or does not compile in it
 	timedOut verdict = "TIMED OUT" // a slow machine looks the same, so this proves nothing
+	// Something else than the bug's tests failed, as on a full disk.
+	otherwise verdict = "FAILED OTHERWISE"
 )
 
 // judge seeds one bug, runs the tests that should see it, and takes it out again.
@@ -27,15 +32,24 @@ func judge(ctx context.Context, root string, m mutant) (verdict, string) {
 		return stale, err.Error()
 	}
 	output, err := test(ctx, root, m.pkg, m.tests)
+	return verdictOn(m, output, err), output
+}
+
+// verdictOn judges a run by what it printed. A crash of the package counts as a failure of
+// its tests, since it may come before their names.
+func verdictOn(m mutant, output string, err error) verdict {
+	failed := regexp.MustCompile(`(?m)^(\s*--- FAIL: (` + m.tests + `)[ /]|panic: |fatal error: )`)
 	switch {
 	case err == nil:
-		return survived, output
+		return survived
 	case strings.Contains(output, "[build failed]") || strings.Contains(output, "[setup failed]"):
-		return stale, output
+		return stale
 	case strings.Contains(output, "panic: test timed out"):
-		return timedOut, output
+		return timedOut
+	case failed.MatchString(output):
+		return caught
 	default:
-		return caught, ""
+		return otherwise
 	}
 }
 
@@ -78,16 +92,20 @@ func restore(root string, before map[string]string) {
 
 // test runs tests once, from no cache. The first failure is enough.
 func test(ctx context.Context, root, pkg, names string) (output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-failfast", "-timeout=10m", "-run", "^("+names+")$", pkg)
-	cmd.Dir = root
-	text, err := cmd.CombinedOutput()
-	return string(text), err
+	return goCommand(ctx, root, "test", "-count=1", "-vet=off", "-failfast", "-timeout=10m", "-run", "^("+names+")$", pkg)
 }
 
 // list names the tests of a package.
 func list(ctx context.Context, root, pkg string) (output string, err error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-list", ".", pkg)
-	cmd.Dir = root
+	return goCommand(ctx, root, "test", "-list", ".", pkg)
+}
+
+// goCommand runs go. With ctx, also the tests that go started end.
+func goCommand(ctx context.Context, root string, args ...string) (output string, err error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.WaitDelay = root, 10*time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	text, err := cmd.CombinedOutput()
 	return string(text), err
 }
