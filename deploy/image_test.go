@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,8 +26,9 @@ const imageUser = 65532
 // patience bounds what must not take for ever, however busy the machine is.
 const patience = 3 * time.Minute
 
-// The file system that make image packs is entered as the image's user, who cannot write
-// to it, and serves there.
+// The program of the file system that make image packs runs by itself, and in that root as
+// the image's user, who cannot write to it. Where the user of the test may not enter another
+// root, make leaves the second part out.
 func TestTheImageServesAsAnUnprivilegedUser(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "rootfs")
@@ -40,51 +40,92 @@ func TestTheImageServesAsAnUnprivilegedUser(t *testing.T) {
 	if want := []string{"etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/bin/purser"}; !slices.Equal(before.files, want) {
 		t.Errorf("the image has the files %v, not %v", before.files, want)
 	}
-	if !mayEnterRoots() {
-		t.Log("this user may not enter another root: the image's program runs outside of it")
+	settings := []string{
+		"DATABASE_URL=" + overTCP(t, storetest.FreshURL(t)), "PURSER_SECRET_KEY=" + strings.Repeat("k", 32), "PURSER_DRAIN=0s",
 	}
-	if said := inImage(t, root, nil, "version"); !strings.Contains(said, "purser ") || strings.Contains(said, "commit unknown") {
-		t.Errorf("the image's version is %q", said)
+	for name, i := range map[string]image{"outside": {root: root}, "entered": {root: root, entered: true}} {
+		t.Run(name, func(t *testing.T) {
+			if said := i.version(t); !strings.Contains(said, "purser ") || strings.Contains(said, "commit unknown") {
+				t.Errorf("the image's version is %q", said)
+			}
+			i.serves(t, settings)
+			if after := listing(t, root); !slices.Equal(after.files, before.files) {
+				t.Errorf("the server wrote to its root: %v", after.files)
+			}
+		})
 	}
+}
 
-	address := freeAddress(t)
-	environ := []string{
-		"DATABASE_URL=" + overTCP(t, storetest.FreshURL(t)), "PURSER_SECRET_KEY=" + strings.Repeat("k", 32),
-		"PURSER_ADDR=" + address, "PURSER_DRAIN=0s",
+// image is a root file system, and whether its program runs inside of it.
+type image struct {
+	root    string
+	entered bool
+}
+
+func (i image) version(t *testing.T) string {
+	t.Helper()
+	out, err := i.command(t, nil, "version").CombinedOutput()
+	if err != nil {
+		t.Fatalf("purser version: %v\n%s", err, out)
 	}
-	server := command(t, root, environ, "serve")
-	var log bytes.Buffer
-	server.Stderr = &log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Wait() }()
-	deadline := time.After(patience)
-	for {
-		said, err := command(t, root, environ, "health").Output()
-		if err == nil && string(said) == "ready\n" {
-			break
-		}
-		select {
-		case err := <-ended:
-			t.Fatalf("the server ended: %v\n%s", err, log.String())
-		case <-deadline:
-			t.Fatal("the health check of the image never succeeded")
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+	return string(out)
+}
+
+// serves runs the server until its health check succeeds, and stops it.
+func (i image) serves(t *testing.T, settings []string) {
+	t.Helper()
+	environ, server, log, ended := i.start(t, settings)
+	if err := server.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != nil {
 		t.Errorf("the server ended with %v\n%s", err, log.String())
 	}
-	if after := listing(t, root); !slices.Equal(after.files, before.files) {
-		t.Errorf("the server wrote to its root: %v", after.files)
-	}
-	if _, err := command(t, root, environ, "health").Output(); err == nil {
+	if _, err := i.command(t, environ, "health").Output(); err == nil {
 		t.Error("a stopped server is healthy")
+	}
+}
+
+// start returns when the server is healthy. Another process may take its port first: then
+// it gets another one.
+func (i image) start(t *testing.T, settings []string) (environ []string, process *os.Process, log *bytes.Buffer, ended chan error) {
+	t.Helper()
+	for range 10 {
+		environ = append(slices.Clone(settings), "PURSER_ADDR="+freeAddress(t))
+		server := i.command(t, environ, "serve")
+		log, ended = new(bytes.Buffer), make(chan error, 1)
+		server.Stderr = log
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go func() { ended <- server.Wait() }()
+		if i.awaitHealth(t, environ, ended) {
+			return environ, server.Process, log, ended
+		}
+		if !strings.Contains(log.String(), "already in use") {
+			t.Fatalf("the server ended, %s:\n%s", server.ProcessState, log)
+		}
+	}
+	t.Fatalf("the server finds no free port:\n%s", log)
+	return nil, nil, nil, nil
+}
+
+// awaitHealth is false when the server ended.
+func (i image) awaitHealth(t *testing.T, environ []string, ended <-chan error) bool {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		said, err := i.command(t, environ, "health").Output()
+		if err == nil && string(said) == "ready\n" {
+			return true
+		}
+		select {
+		case <-ended:
+			return false
+		case <-deadline:
+			t.Fatal("the health check of the image never succeeded")
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 
@@ -128,31 +169,19 @@ func open(t *testing.T, root string) {
 	}
 }
 
-// command runs the image's binary in the image's root as its user. Without root's rights,
-// it does so in a namespace where the user of the test is that user. Where that is not
-// allowed, as inside of another root, the binary runs as the user of the test, outside.
-func command(t *testing.T, root string, environ []string, args ...string) *exec.Cmd {
+// command runs the image's program as the user of the test, or in the image's root as its
+// user: without root's rights in a namespace where the user of the test is that user.
+func (i image) command(t *testing.T, environ []string, args ...string) *exec.Cmd {
 	t.Helper()
-	if !mayEnterRoots() {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(root, "usr/bin/purser"), args...)
-		cmd.Dir, cmd.Env = root, environ
-		return cmd
+	const program = "/usr/bin/purser"
+	cmd := exec.CommandContext(t.Context(), filepath.Join(i.root, program), args...)
+	cmd.Dir, cmd.Env = i.root, environ
+	if i.entered {
+		cmd.Path, cmd.Dir, cmd.SysProcAttr = program, "/", inRoot(i.root)
 	}
-	cmd := exec.CommandContext(t.Context(), "/usr/bin/purser", args...)
-	cmd.Path, cmd.Err = "/usr/bin/purser", nil // in the root
-	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", environ, inRoot(root)
+	storetest.EndWithTests(cmd)
 	return cmd
 }
-
-// mayEnterRoots reports whether this user may run a program in another root.
-var mayEnterRoots = sync.OnceValue(func() bool {
-	if os.Geteuid() == 0 {
-		return true
-	}
-	probe := exec.Command("/bin/sh", "-c", ":")
-	probe.SysProcAttr = inRoot("/")
-	return probe.Run() == nil
-})
 
 func inRoot(root string) *syscall.SysProcAttr {
 	if os.Geteuid() == 0 {
@@ -163,15 +192,6 @@ func inRoot(root string) *syscall.SysProcAttr {
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: imageUser, HostID: os.Geteuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: imageUser, HostID: os.Getegid(), Size: 1}},
 	}
-}
-
-func inImage(t *testing.T, root string, environ []string, args ...string) string {
-	t.Helper()
-	out, err := command(t, root, environ, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("purser %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
 }
 
 func freeAddress(t *testing.T) string {
