@@ -226,7 +226,11 @@ func TestLLMs(t *testing.T) {
 	if list.status != http.StatusOK || !strings.HasPrefix(list.body, "# Purser\n\n> ") {
 		t.Fatalf("%d: %.100s", list.status, list.body)
 	}
-	for _, found := range regexp.MustCompile(`\]\(https://purser\.example(/[^)]+)\)`).FindAllStringSubmatch(list.body, -1) {
+	links := regexp.MustCompile(`\]\(https://purser\.example(/[^)]+)\)`).FindAllStringSubmatch(list.body, -1)
+	if len(links) < 20 {
+		t.Errorf("%d pages are listed", len(links))
+	}
+	for _, found := range links {
 		if found[1] == "/v1/openapi.json" { // the API's own
 			continue
 		}

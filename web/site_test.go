@@ -143,7 +143,11 @@ func TestWelcome(t *testing.T) {
 	})
 
 	t.Run("loads only what this server serves", func(t *testing.T) {
-		for _, found := range regexp.MustCompile(`(?:src|href)="(/static/[^"]+)"`).FindAllStringSubmatch(body, -1) {
+		assets := regexp.MustCompile(`(?:src|href)="(/static/[^"]+)"`).FindAllStringSubmatch(body, -1)
+		if len(assets) < 3 {
+			t.Errorf("it loads %d files", len(assets))
+		}
+		for _, found := range assets {
 			if asset, _ := ask(t, server, http.MethodGet, found[1]); asset.StatusCode != http.StatusOK {
 				t.Errorf("%s answers %d", found[1], asset.StatusCode)
 			}

@@ -46,7 +46,11 @@ func TestAReleaseIsWholeAndReproducible(t *testing.T) {
 			t.Errorf("the archive has no %s", name)
 		}
 	}
-	for _, link := range regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)#":]+)[)#"]`).FindAllSubmatch(files["purser-1.2.3/README.md"], -1) {
+	links := regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)#":]+)[)#"]`).FindAllSubmatch(files["purser-1.2.3/README.md"], -1)
+	if len(links) < 10 {
+		t.Errorf("the README has %d links to files", len(links))
+	}
+	for _, link := range links {
 		if len(files["purser-1.2.3/"+string(link[1])]) == 0 {
 			t.Errorf("the README links to %s, which the archive has not", link[1])
 		}
