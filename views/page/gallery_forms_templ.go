@@ -455,7 +455,7 @@ func galleryActs() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = component.Confirm(component.Confirmation{ID: "delete", Button: "Delete application…", Text: "Its wallets, journal and keys are gone for ever.", Action: "#delete", Submit: "Delete the application", TypeName: "Shop staging", Error: "That is not the name."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Confirm(component.Confirmation{ID: "delete", Button: "Delete application…", Text: "Its wallets, journal and keys are gone forever.", Action: "#delete", Submit: "Delete the application", TypeName: "Shop staging", Error: "That is not the name."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

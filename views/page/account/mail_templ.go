@@ -35,7 +35,7 @@ func (t MailTopic) selection() component.Selection {
 	return component.Selection{
 		Label: component.Label{Name: t.Field, Text: texts[t.Topic][0], Hint: texts[t.Topic][1]}, Value: string(t.Scope),
 		Options: []component.Option{
-			{Value: string(tenancy.MailNone), Text: "No mails"},
+			{Value: string(tenancy.MailNone), Text: "None"},
 			{Value: string(tenancy.MailLive), Text: "Live applications"},
 			{Value: string(tenancy.MailAll), Text: "All applications"},
 		},

@@ -59,7 +59,7 @@ func (f KeyForm) presets() (choices []component.Choice) {
 	about := map[keys.Preset]string{
 		keys.Setup:     "Full API access: catalog, deposits, subscriptions and usage.",
 		keys.Ingestion: "Check and track usage. Best for your production servers.",
-		keys.ReadOnly:  "Read the catalog, wallets, deposits and subscriptions. Best for reporting.",
+		keys.ReadOnly:  "Read the catalog, wallets, journals, events, deposits, subscriptions and notifications. Best for reporting.",
 		keys.Custom:    "Select permissions below.",
 	}
 	for _, preset := range keys.Presets() {

@@ -84,7 +84,7 @@ func (d EndpointDetail) shows() []component.Tab {
 func (d EndpointDetail) deletion() component.Confirmation {
 	c := component.Confirmation{
 		ID: "delete", Button: "Delete endpoint…", Action: d.Path + "/delete", Submit: "Delete endpoint", Error: d.TypedBad,
-		Text: "Nothing is sent to it any more, and what waits for it is dropped. Notifications stay in the feed. To stop sending for a while, pause it instead.",
+		Text: "Deliveries stop, and pending ones are discarded. Notifications stay in the feed. To stop deliveries for a while, pause the endpoint instead.",
 	}
 	if d.Live {
 		c.TypeName = Host(d.Endpoint)
@@ -281,7 +281,7 @@ func Endpoint(d EndpointDetail) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "danger", Title: "Delete", Lead: "Removes the endpoint and what waits for it.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "danger", Title: "Delete", Lead: "Removes the endpoint and its pending deliveries.", Tone: "danger"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -583,12 +583,12 @@ func deliveries(d EndpointDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			case "failed":
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failed deliveries", Text: "A delivery is given up after ten attempts, but only if the endpoint accepted others in that time."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failed deliveries", Text: "Purser stops after ten attempts if the endpoint accepted other deliveries in that time."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			default:
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "webhook", Title: "No deliveries yet", Text: "Send a test below to see your server's answer."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "webhook", Title: "No deliveries yet", Text: "Send a test below to see your server's response."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1160,7 +1160,7 @@ func replayForm(d EndpointDetail) templ.Component {
 				}
 				templ_7745c5c3_Err = component.Select(component.Selection{
 					Label: component.Label{Name: "only", Text: "Send", Error: d.Wrong("only")}, Value: d.Typed["only"],
-					Options: []component.Option{{Value: "failed", Text: "Failed deliveries"}, {Value: "all", Text: "All, also those from before the endpoint existed"}},
+					Options: []component.Option{{Value: "failed", Text: "Failed deliveries"}, {Value: "all", Text: "All, including those from before the endpoint existed"}},
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

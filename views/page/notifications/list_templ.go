@@ -176,7 +176,7 @@ func Endpoints(l EndpointList) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Webhooks", Lead: "Purser calls your server when a balance runs low, a payment arrives or a subscription changes. Nothing is dropped: failed deliveries are retried, and wait while an endpoint is paused."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Webhooks", Lead: "Purser calls your server when a balance runs low, a payment arrives or a subscription changes. Failed deliveries are retried for days. While an endpoint is paused, its notifications wait, as long as the server keeps them."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

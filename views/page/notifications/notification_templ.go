@@ -293,7 +293,7 @@ func NotificationPage(d NotificationDetail) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "webhook", Title: "Sent to no endpoint", Text: "No endpoint wanted this type when it happened. It's in the feed all the same."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "webhook", Title: "Sent to no endpoint", Text: "No endpoint was subscribed to this type at the time. The notification is still in the feed."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -555,8 +555,8 @@ func RoleName(r tenancy.Role) string {
 var roleAbout = map[tenancy.Role]string{
 	tenancy.Owner:     "Full access, including organization settings.",
 	tenancy.Admin:     "Manages applications, keys, members and money. Everything except organization settings.",
-	tenancy.Developer: "Manages the catalog and views everything. Can't move money or create keys.",
-	tenancy.Support:   "Views wallets, balances and denials. Read only.",
+	tenancy.Developer: "Manages the catalog and wallets. Views everything except settings and the audit log. Can't move money or create keys.",
+	tenancy.Support:   "Views the catalog, wallets, journals, denials, subscriptions, notifications and requests. Changes nothing.",
 	tenancy.Custom:    "Select individual permissions.",
 }
 

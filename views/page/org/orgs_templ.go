@@ -439,7 +439,7 @@ func OrganizationPage(o Organization) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "boxes", Title: "No applications yet", Text: "Each application has its own catalog, wallets and keys. Start with one for development."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "boxes", Title: "No applications yet", Text: "Each application has its own catalog, wallets and keys. Start with a test application."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -660,7 +660,7 @@ func ApplicationNewPage(a ApplicationNew) templ.Component {
 					Label: a.Label("mode", "Environment", "Can't be changed later."),
 					Value: a.mode(),
 					Options: []component.Choice{
-						{Value: "development", Text: "Development", About: "Test mode. Payments go to the sandbox. No real money moves."},
+						{Value: "development", Text: "Test", About: "Payments go to the sandbox. No real money moves."},
 						{Value: "live", Text: "Live", About: "For real customers. Balances and payments are real."},
 					},
 				}).Render(ctx, templ_7745c5c3_Buffer)

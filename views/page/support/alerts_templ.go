@@ -75,7 +75,7 @@ func Alerts(l AlertList) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Payment issues", Lead: "Payments that need your decision. No credits were moved for them."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Payment issues", Lead: "Payments and payment accounts that Purser can't resolve on its own. Each entry says what happened and what to do."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

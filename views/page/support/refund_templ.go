@@ -81,7 +81,7 @@ func paymentFacts(p PaymentFacts) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<p>The credits are taken back as soon as the payment provider confirms it. Reload the page to see the result.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<p>The credits are removed when the payment provider confirms the refund. Reload the page to see the result.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -306,7 +306,7 @@ func RefundPage(f RefundForm) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = component.Detail("Credits taken back").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Detail("Credits removed").Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -386,7 +386,7 @@ func RefundPage(f RefundForm) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "refund", Title: "Review refund", Lead: "Returns the money to the customer's card and takes the credits back. Credits that are already spent become debt, which future deposits repay first. You can't undo a refund."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "refund", Title: "Review refund", Lead: "Returns the money to the customer's card and removes the credits. Credits that are already spent become debt, which future deposits repay first. You can't undo a refund."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
