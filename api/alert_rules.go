@@ -58,12 +58,12 @@ func readAlertRule(c *call) (r metering.AlertRule, err error) {
 	}
 	for _, name := range needed {
 		if !c.body.Has(name) {
-			return r, invalid("A rule of the kind %s needs %s.", r.Kind, name)
+			return r, invalid("A rule of kind %s needs %s.", r.Kind, name)
 		}
 	}
 	for _, name := range foreign {
 		if c.body.Has(name) {
-			return r, invalid("A rule of the kind %s has no %s.", r.Kind, name)
+			return r, invalid("A rule of kind %s doesn't accept %s.", r.Kind, name)
 		}
 	}
 	if r.Kind == metering.AlertAllowance {

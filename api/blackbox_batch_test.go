@@ -118,9 +118,9 @@ func TestTrackBatch(t *testing.T) {
 		got.resultsAre("accepted", bad, bad, bad, bad, bad, bad, bad, "accepted")
 		for i, want := range map[int]string{
 			1: "/events/1/entityId entityId must not contain the character NUL.", 2: "/events/2/properties/model properties.model must not contain half a surrogate pair.",
-			3: "/events/3/quantity quantity is given twice.", 4: "/events/4/properties/a properties.a is given twice.",
+			3: "/events/3/quantity quantity appears twice.", 4: "/events/4/properties/a properties.a appears twice.",
 			5: "/events/5/properties properties has the name \"\ufffd\", which must be letters, digits, _ and -.",
-			6: "/events/6 The event has an unknown field \"\ufffd\".", 7: "/events/7/id id is given twice.",
+			6: "/events/6 The event has an unknown field \"\ufffd\".", 7: "/events/7/id id appears twice.",
 		} {
 			if item := got.results()[i]; fmt.Sprint(item["pointer"], " ", item["message"]) != want {
 				t.Errorf("item %d: %v", i, item)

@@ -227,7 +227,7 @@ func readBody(r *http.Request, limit int) ([]byte, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, int64(limit)+1))
 	if err != nil {
-		return nil, invalid("The body did not arrive whole.")
+		return nil, invalid("The body is incomplete: the connection ended or timed out.")
 	}
 	if len(body) > limit {
 		return nil, fault.New(fault.BodyTooLarge)
@@ -248,7 +248,7 @@ func pathParameters(ec echo.Context) (map[string]string, error) {
 		}
 		text, err := url.PathUnescape(raw)
 		if err != nil {
-			return nil, invalid("The path is not percent-encoded as it should be.")
+			return nil, invalid("The path has invalid percent-encoding.")
 		}
 		params[name] = text
 	}

@@ -69,7 +69,7 @@ func decodeJSON(text []byte, s *schema, perItem bool) (any, error) {
 		return nil, err
 	}
 	if _, err := d.ReadToken(); err != io.EOF {
-		return nil, invalid("The body goes on after its JSON value ends.")
+		return nil, invalid("The body has extra data after the JSON object.")
 	}
 	return value, nil
 }
@@ -172,8 +172,8 @@ func decodeObject(d decoder, s *schema) (input, error) {
 			return nil, err
 		}
 		if object.Has(name) {
-			if bad = "is given twice"; !d.perItem {
-				return nil, invalid("The field %s is given twice.", quote(name))
+			if bad = "appears twice"; !d.perItem {
+				return nil, invalid("The field %s appears twice.", quote(name))
 			}
 		}
 		below := s.values
@@ -275,7 +275,7 @@ func malformed(err error) error {
 		return invalid("The body is empty. Send a JSON object.")
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return invalid("The body ends before its JSON value does.")
+		return invalid("The body is truncated: the JSON is not complete.")
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return invalid("The body is not valid JSON after byte %d.", syntax.ByteOffset)

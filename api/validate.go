@@ -44,7 +44,7 @@ func (op *operation) readIdempotencyKey(header http.Header, object input) error 
 		return nil
 	}
 	if len(values) > 1 {
-		return invalid("The header %s is given twice.", idempotencyHeader)
+		return invalid("The header %s appears twice.", idempotencyHeader)
 	}
 	value, v := op.idempotency.read(values[0])
 	if v == nil {
@@ -78,7 +78,7 @@ func (op *operation) readQuery(raw string) (input, error) {
 			continue
 		}
 		if len(values[name]) > 1 {
-			return nil, broken("is given twice").under(name).fault("")
+			return nil, broken("appears twice").under(name).fault("")
 		}
 		value, v := p.schema.read(values[name][0])
 		if v != nil {

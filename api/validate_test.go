@@ -186,7 +186,7 @@ func TestReadQuery(t *testing.T) {
 		{"listCredits", `limit=-0`, `limit must be a whole number.`},
 		{"listCredits", `limit=-`, `limit must be a whole number.`},
 		{"listCredits", `limit=%D9%A3`, `limit must be a whole number.`},
-		{"listCredits", `limit=5&limit=5`, `limit is given twice.`},
+		{"listCredits", `limit=5&limit=5`, `limit appears twice.`},
 		{"listCredits", `cursor=`, `cursor must not be empty.`},
 		{"listCredits", `cursor=` + strings.Repeat("x", 4097), `cursor must be at most 4096 characters.`},
 		{"listCredits", `cursor=%00`, `cursor must not contain the character NUL.`},

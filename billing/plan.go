@@ -89,7 +89,7 @@ type PlanPatch struct {
 func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 	if expected := patch.ExpectedRevision; expected != nil && *expected != p.Revision {
 		return p, fault.Newf(fault.RevisionConflict,
-			"You expected revision %d, and it is at revision %d. Read it again, then repeat your change.", *expected, p.Revision)
+			"You sent revision %d, but the current revision is %d. Read it again, then repeat your change.", *expected, p.Revision)
 	}
 	if err := checkTexts(nil, patch.Name); err != nil {
 		return p, err

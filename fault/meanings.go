@@ -178,11 +178,11 @@ var meanings = map[Code]Meaning{
 	},
 	FeedExpired: {
 		"The notifications after the number in \"after\" are older than the retention period and were deleted.",
-		"Your copy has missed changes: read the current state of what you mirror, then continue with the oldest number that the message names.",
+		"Your copy has missed changes. Read the feed without \"after\" and note \"last\", copy the current state of what you mirror, then continue after that number.",
 	},
 	PaymentNotRefundable: {
 		"The payment is already refunded, disputed, or not known to the payment provider as a charge.",
-		"Open the payment at the payment provider. A refund that is made there takes back the credits too.",
+		"Open the payment at the payment provider. A refund that is made there removes the credits too.",
 	},
 	CatalogChanged: {
 		"A credit, feature or plan was created or updated after the preview. Nothing was applied.",
@@ -278,7 +278,7 @@ var meanings = map[Code]Meaning{
 	},
 	PaymentsNotConfigured: {
 		"The application is live and has no payment account.",
-		"Connect one in the application's settings. Development applications include a sandbox.",
+		"Connect one in the application's settings. Test applications include a sandbox.",
 	},
 	RateLimited: {
 		"The key exceeded its requests per second. Nothing was done.",

@@ -65,7 +65,7 @@ func NewAlertRule(r AlertRule) (AlertRule, error) {
 		slices.Sort(r.Percents)
 		for i, percent := range r.Percents {
 			if percent < 1 || percent > 100 || i > 0 && percent == r.Percents[i-1] {
-				return invalid("Thresholds are different whole percentages from 1 to 100.")
+				return invalid("Thresholds must be distinct whole percentages from 1 to 100.")
 			}
 		}
 		return r, nil
@@ -78,7 +78,7 @@ func NewAlertRule(r AlertRule) (AlertRule, error) {
 	slices.Reverse(r.Thresholds)
 	for i, threshold := range r.Thresholds {
 		if threshold == 0 || i > 0 && threshold == r.Thresholds[i-1] {
-			return invalid("Thresholds are different amounts above zero.")
+			return invalid("Thresholds must be distinct amounts above zero.")
 		}
 	}
 	switch {

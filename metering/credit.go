@@ -68,7 +68,7 @@ func (c Credit) Patch(p CreditPatch) (Credit, error) {
 func expectRevision(expected *int64, current int64) error {
 	if expected != nil && *expected != current {
 		return fault.Newf(fault.RevisionConflict,
-			"You expected revision %d, and it is at revision %d. Read it again, then repeat your change.", *expected, current)
+			"You sent revision %d, but the current revision is %d. Read it again, then repeat your change.", *expected, current)
 	}
 	return nil
 }

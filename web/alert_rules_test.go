@@ -103,7 +103,7 @@ func TestAlertPages(t *testing.T) {
 			}
 		}
 		same := url.Values{"watched": {"tokens"}, "threshold-1": {"4"}, "threshold-2": {"4.0"}, "rearm": {"100"}, "quiet": {"0"}}
-		if got := b.post(t, path+"/low/edit", same); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "different amounts") {
+		if got := b.post(t, path+"/low/edit", same); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "distinct amounts") {
 			t.Errorf("equal thresholds are answered with %d", got.status)
 		}
 	})

@@ -36,7 +36,7 @@ func createKey(ctx context.Context, c config, args []string, stdout, stderr io.W
 	flags := flag.NewFlagSet("keys create", flag.ContinueOnError)
 	order.org.define(flags)
 	flags.StringVar(&order.app, "app", "", "name of the application")
-	flags.BoolVar(&order.live, "live", false, "create a live application instead of a development one")
+	flags.BoolVar(&order.live, "live", false, "create a live application instead of a test one")
 	flags.StringVar(&order.preset, "preset", "", "setup, ingestion or read-only")
 	flags.StringVar(&order.name, "name", "command line", "name of the key")
 	flags.DurationVar(&order.expires, "expires", 0, "how long the key works, such as 720h (default forever)")

@@ -24,7 +24,8 @@ Usage:
   purser users reset --email ADDRESS [--without-authenticator] [--data FOLDER]
         reset a password and print a temporary one; optionally turn off a lost authenticator
   purser users own --email ADDRESS --org NAME [--data FOLDER]
-        make an existing user an owner of an organization
+        make an existing user an owner of an organization;
+        --org also accepts an id (org_...), and --org-slug a slug
   purser sandbox key --app ID [--json] [--data FOLDER]
         print the URL, key and API version of a test application's sandbox, for Stripe SDKs
   purser listen --forward URL [--types TYPES] [--after NUMBER] [--url URL]

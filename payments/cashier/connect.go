@@ -73,7 +73,7 @@ func (c *Cashier) connect(ctx context.Context, scope tenancy.Scope, a Account) (
 	}
 	switch {
 	case live && !application.Live:
-		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a live key, but the application is in development. Use a key that starts with sk_test_ or rk_test_.")
+		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a live key, but this is a test application. Use a key that starts with sk_test_ or rk_test_.")
 	case !live && application.Live:
 		return Connected{}, fault.Newf(fault.InvalidRequest, "This is a test key, but the application is live. Use a key that starts with sk_live_ or rk_live_.")
 	}

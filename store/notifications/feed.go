@@ -78,8 +78,8 @@ func feedPage(ctx context.Context, tx *pg.Tx, q Query) (Page, error) {
 		q.After = held.Oldest - 1
 	}
 	if q.After < held.Oldest-1 {
-		return Page{}, fault.Newf(fault.FeedExpired, "The feed begins at %d: older notifications are deleted. Read the current state, then continue after %d.",
-			held.Oldest, held.Oldest-1)
+		return Page{}, fault.Newf(fault.FeedExpired, "Notifications up to %d have been deleted. Note the feed's last number, copy the current state, then continue after that number.",
+			held.Oldest-1)
 	}
 	// The numbers have no gap, so a range of them bounds what is read.
 	end := min(q.After+maxScan, held.Last)

@@ -80,7 +80,7 @@ func (r OrgRef) find(ctx context.Context, conn *pgx.Conn) (id ids.ID, err error)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		if r.Name != "" {
-			return id, fault.Newf(fault.PathNotFound, "The command line has not created an organization named %q. For one created in the dashboard, use its id or slug from its settings.", r.Name)
+			return id, fault.Newf(fault.PathNotFound, "No organization was named %q by setup or the command line. For one that was created or renamed in the dashboard, use its id or slug from its settings.", r.Name)
 		}
 		return id, fault.Newf(fault.PathNotFound, "There is no organization %s.", r)
 	}

@@ -6,7 +6,7 @@
 //
 // What always holds: all data is written through the code that callers use, so its
 // balances verify like any other; it is created once, in a database without accounts and
-// organizations, for a development application; randomness is seeded, so installations
+// organizations, for a test application; randomness is seeded, so installations
 // that start on the same weekday are alike.
 //
 // What it is not: a fixture for tests, which create the states they need, nor for live
