@@ -61,8 +61,15 @@ func newExportedNode(t *testing.T) *exportedNode {
 
 	n.deposit(t, "ann", 100_000)
 	n.deposit(t, "bob", 50)
+	var january []store.Usage
 	for i := range reports.MonthlyRange + 50 {
-		n.use(t, "ann", fmt.Sprint("january ", i))
+		january = append(january, n.chat("ann", fmt.Sprint("january ", i)))
+	}
+	outcomes, err := n.usage.TrackBatch(january)
+	noFailure(t, err)
+	for _, o := range outcomes {
+		noFailure(t, o.Err)
+		noFailure(t, o.Decision.Err())
 	}
 	n.now = monthDay(2, 10)
 	n.use(t, "ann", ids.New().String())
