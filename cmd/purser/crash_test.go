@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"purser/store/storetest"
+	"purser/web/browsertest"
 )
 
 const (
@@ -85,37 +86,34 @@ type program struct {
 	baseURL string
 }
 
+func TestMain(m *testing.M) {
+	code := browsertest.Main(m)
+	if built.folder != "" {
+		_ = os.RemoveAll(built.folder)
+	}
+	os.Exit(code)
+}
+
 // built is the program that tests of this process share: linking it takes as long as
-// some of them. It is removed after the last test that uses it.
+// some of them.
 var built struct {
-	mu    sync.Mutex
-	users int
-	path  string
+	mu     sync.Mutex
+	folder string // removed by TestMain; empty until it is built
 }
 
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	built.mu.Lock()
 	defer built.mu.Unlock()
-	if built.users == 0 {
+	if built.folder == "" {
 		folder, err := os.MkdirTemp("", "purser-built-*")
 		if err != nil {
 			t.Fatal(err)
 		}
-		built.path = filepath.Join(folder, "purser")
-		outputOf(t, "go", "build", "-o", built.path, "./cmd/purser")
+		outputOf(t, "go", "build", "-o", filepath.Join(folder, "purser"), "./cmd/purser")
+		built.folder = folder
 	}
-	built.users++
-	t.Cleanup(func() {
-		built.mu.Lock()
-		defer built.mu.Unlock()
-		if built.users--; built.users == 0 {
-			if err := os.RemoveAll(filepath.Dir(built.path)); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return built.path
+	return filepath.Join(built.folder, "purser")
 }
 
 // install gives the program a data folder. What the test leaves running ends with it.

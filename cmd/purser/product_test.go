@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,12 +15,10 @@ import (
 	"time"
 
 	"purser/store/storetest"
-	"purser/web/browsertest"
 )
 
-func TestMain(m *testing.M) {
+func init() {
 	readHeaderTimeout, readTimeout, pageTimeout, writeTimeout = patience, patience, patience, patience
-	os.Exit(browsertest.Main(m))
 }
 
 // product is a whole server on a database of its own, as 'purser serve' runs it.
