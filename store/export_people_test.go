@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -29,14 +30,14 @@ func AuditInApp(ctx context.Context, a App, action, target string, after ...audi
 // CreateOrganization inserts an organization, under a free spelling of its slug.
 func CreateOrganization(ctx context.Context, s *Store, o tenancy.Organization) (tenancy.Organization, error) {
 	base := o.Slug
-	for number := 2; ; number++ {
+	for {
 		done, err := s.db.Pool.Exec(ctx, `
 			INSERT INTO organizations (id, slug, name, created_at, requires_factor) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (slug) DO NOTHING`, o.ID, o.Slug, o.Name, o.CreatedAt, o.RequiresFactor)
 		if err != nil || done.RowsAffected() == 1 {
 			return o, err
 		}
-		o.Slug = tenancy.NumberedSlug(base, number)
+		o.Slug = tenancy.NumberedSlug(base, 2+rand.IntN(1_000_000_000)) // many tests use one name
 	}
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,14 +19,14 @@ func CreateOrganization(tb testing.TB, url string, o tenancy.Organization) tenan
 	tb.Helper()
 	base := o.Slug
 	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
-		for number := 2; ; number++ {
+		for {
 			done, err := conn.Exec(ctx, `
 				INSERT INTO organizations (id, slug, name, created_at, requires_factor) VALUES ($1, $2, $3, $4, $5)
 				ON CONFLICT (slug) DO NOTHING`, o.ID, o.Slug, o.Name, o.CreatedAt, o.RequiresFactor)
 			if err != nil || done.RowsAffected() == 1 {
 				return err
 			}
-			o.Slug = tenancy.NumberedSlug(base, number)
+			o.Slug = tenancy.NumberedSlug(base, 2+rand.IntN(1_000_000_000)) // many tests use one name
 		}
 	})
 	return o
