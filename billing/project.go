@@ -95,12 +95,12 @@ func Project(current Current, remote ProviderSubscription, now int64) Projection
 	p.Subscription = current.Subscription
 	p.detectDuplicate()
 	p.settleInvoices()
-	p.period()
-	p.status()
-	p.cancellation()
-	p.scheduled()
-	p.pending()
-	p.changes()
+	p.setPeriod()
+	p.setStatus()
+	p.setCancellation()
+	p.setScheduled()
+	p.setPending()
+	p.updateChanges()
 	p.endReplaced()
 	return p.Projection
 }
@@ -146,9 +146,9 @@ func (p *projector) replacesConflicting() bool {
 	return slices.ContainsFunc(p.current.Changes, func(c Change) bool { return c.replaces(*p.current.Conflicting) })
 }
 
-// period moves period and terms to the latest that was paid. Around a renewal the
+// setPeriod moves period and terms to the latest that was paid. Around a renewal the
 // provider's own period is ahead of the payment, so it is not used.
-func (p *projector) period() {
+func (p *projector) setPeriod() {
 	s := &p.Subscription
 	if s.Duplicate {
 		return
@@ -184,7 +184,7 @@ func (p *projector) compare(a, b purchase) int {
 	)
 }
 
-func (p *projector) status() {
+func (p *projector) setStatus() {
 	s := &p.Subscription
 	if !s.Begun && !p.remote.Period.IsZero() {
 		s.Period = p.remote.Period
@@ -221,7 +221,7 @@ func statusOf(remote ProviderStatus) metering.SubscriptionStatus {
 	}
 }
 
-func (p *projector) cancellation() {
+func (p *projector) setCancellation() {
 	p.Subscription.CancelAtPeriodEnd = p.remote.EndsWithPeriod()
 }
 

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// scheduled finds the downgrade that waits for the renewal. An invoiced and unpaid
+// setScheduled finds the downgrade that waits for the renewal. An invoiced and unpaid
 // renewal comes first, whatever the schedule has after it: it takes effect when it is
 // charged, which is after the end of the previous period. Otherwise it is the
 // schedule's next phase, or a price that was set at the provider by hand, which the
 // next renewal uses.
-func (p *projector) scheduled() {
+func (p *projector) setScheduled() {
 	s := &p.Subscription
 	p.queued, p.following, s.Scheduled = none, none, nil
 	if !s.Live() {
@@ -68,9 +68,9 @@ func (i ProviderInvoice) unpaidRenewal() (line ProviderLine, unpaid bool) {
 	return i.periodLine()
 }
 
-// pending finds the upgrade that waits for its payment: a pending update at the
+// setPending finds the upgrade that waits for its payment: a pending update at the
 // provider, or a checkout that would replace the subscription.
-func (p *projector) pending() {
+func (p *projector) setPending() {
 	s := &p.Subscription
 	p.waiting = none
 	*s = s.Awaiting(p.current.Changes, p.now)
@@ -134,9 +134,9 @@ func openInvoiceFor(invoices []ProviderInvoice, priceID string) (latest Provider
 	return latest
 }
 
-// changes updates the state of each change. One that the provider never had stays as
+// updateChanges updates the state of each change. One that the provider never had stays as
 // it is: its call may be on its way, and recovery of that operation closes it.
-func (p *projector) changes() {
+func (p *projector) updateChanges() {
 	for i, was := range p.current.Changes {
 		if was.replaces(p.current.Subscription) {
 			continue
