@@ -155,7 +155,7 @@ func (s storefront) subscribe(tb testing.TB, identity, providerID string) billin
 func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, remote billing.ProviderSubscription) billing.Projection {
 	tb.Helper()
 	p, err := s.Payments().ApplySubscription(tb.Context(), payments.ProviderReport{
-		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: remote, Origin: bought, Now: moment,
+		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: remote, CheckoutID: bought, Now: moment,
 	})
 	noError(tb, err)
 	return p

@@ -99,7 +99,7 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("says what nobody here has asked for is unknown", func(t *testing.T) {
 		s := newStorefront(t, db)
 		for _, bought := range []ids.ID{{}, ids.New()} {
-			_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{Fence: s.lease(t, "x"), Connection: s.connection.ID, Remote: paid("sub_other", s.plan), Origin: bought, Now: moment})
+			_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{Fence: s.lease(t, "x"), Connection: s.connection.ID, Remote: paid("sub_other", s.plan), CheckoutID: bought, Now: moment})
 			if !errors.Is(err, payments.ErrUnknown) {
 				t.Error(err)
 			}
@@ -158,7 +158,7 @@ func TestHearSubscription(t *testing.T) {
 		rec, change := s.checkout(t, "ann", s.plan)
 		p, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 			Connection: s.connection.ID,
-			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), Origin: change.ID, Now: moment, Completes: &rec.Operation,
+			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), CheckoutID: change.ID, Now: moment, Completes: &rec.Operation,
 			NextRefresh: func(billing.Subscription) int64 { return moment + 7 },
 		})
 		noError(t, err)
@@ -178,7 +178,7 @@ func TestHearSubscription(t *testing.T) {
 		_, change := s.checkout(t, "ann", s.plan)
 		_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 			Connection: s.connection.ID,
-			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), Origin: change.ID, Now: moment,
+			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), CheckoutID: change.ID, Now: moment,
 		})
 		noError(t, err)
 		if sub, err := s.Payments().Subscription(t.Context(), "ann"); err != nil || sub.Status != metering.StatusActive {
@@ -202,7 +202,7 @@ func TestHearSubscription(t *testing.T) {
 			wait.Go(func() {
 				_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 					Connection: s.connection.ID,
-					Fence:      fence, Remote: paid("sub_1", s.plan, "in_1", "in_2"), Origin: change.ID, Now: moment,
+					Fence:      fence, Remote: paid("sub_1", s.plan, "in_1", "in_2"), CheckoutID: change.ID, Now: moment,
 				})
 				if err != nil {
 					t.Error(err)
@@ -236,7 +236,7 @@ func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 	before := dumpOf(t, s.application.ID)
 	for name, write := range map[string]func() error{
 		"ApplySubscription": func() error {
-			_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{Fence: slow, Connection: s.connection.ID, Remote: paid("sub_1", s.plan, "in_1"), Origin: change.ID, Now: moment})
+			_, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{Fence: slow, Connection: s.connection.ID, Remote: paid("sub_1", s.plan, "in_1"), CheckoutID: change.ID, Now: moment})
 			return err
 		},
 		"ApplyCheckout": func() error {

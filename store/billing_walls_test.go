@@ -201,7 +201,7 @@ var salesCalls = []call[sales]{
 		return a.ApplySubscription(ctx, payments.ProviderReport{Fence: turn(ctx, a.queue), Connection: h.connection.ID, Remote: paid("sub_bob", h.plan, "in_sub_bob", "in_2"), Now: moment})
 	}},
 	{"ApplySubscription", "the change that bought it", anyError, anyError, "", func(ctx context.Context, a sales, h household) (any, error) {
-		return a.ApplySubscription(ctx, payments.ProviderReport{Fence: turn(ctx, a.queue), Connection: h.connection.ID, Remote: paid("sub_new", h.plan), Origin: h.change.ID, Now: moment})
+		return a.ApplySubscription(ctx, payments.ProviderReport{Fence: turn(ctx, a.queue), Connection: h.connection.ID, Remote: paid("sub_new", h.plan), CheckoutID: h.change.ID, Now: moment})
 	}},
 	{"ApplyCheckout", "", anyError, anyError, "", func(ctx context.Context, a sales, h household) (any, error) {
 		return a.ApplyCheckout(ctx, turn(ctx, a.queue), h.change.ID, billing.ProviderSession{ID: "cs_1", Status: billing.SessionExpired}, moment, nil)

@@ -35,7 +35,7 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queu
 		opts.checkoutID = checkoutIDOf(remote)
 	}
 	app := c.options.Store.Payments(with.scope)
-	stored := payments.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, Origin: opts.checkoutID, Now: now, Completes: opts.completes}
+	stored := payments.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, CheckoutID: opts.checkoutID, Now: now, Completes: opts.completes}
 	if opts.scheduleRefresh {
 		stored.NextRefresh = nextRefresh
 	}

@@ -167,7 +167,7 @@ func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision De
 		if err := tx.writeSubscription(ctx, w, before, *s); err != nil {
 			return err
 		}
-		if err := tx.creditPayments(ctx, w, settlement{subscription: s.ID}, decision.Settled, now); err != nil {
+		if err := tx.creditPayments(ctx, w, paymentContext{subscription: s.ID}, decision.Settled, now); err != nil {
 			return err
 		}
 	}

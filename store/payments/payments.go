@@ -91,21 +91,21 @@ func (tx appTx) payments(ctx context.Context, s pg.Statement, args ...any) ([]st
 	if err != nil || len(list) == 0 {
 		return list, err
 	}
-	place := make(map[billing.Source]*billing.Payment, len(list))
+	bySource := make(map[billing.Source]*billing.Payment, len(list))
 	sources := make([]string, len(list))
 	for i := range list {
-		place[list[i].Source] = &list[i].Payment
+		bySource[list[i].Source] = &list[i].Payment
 		sources[i] = list[i].Source.ID
 	}
 	_, err = pg.Collect(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) (struct{}, error) {
 		var source billing.Source
-		var brought, taken billing.Grant
-		err := row.Scan(&source.Kind, &source.ID, &brought.CreditID, &brought.CreditKey, (*pg.Amount)(&brought.Amount), (*pg.Amount)(&taken.Amount))
-		if p := place[source]; p != nil {
-			p.Credits = append(p.Credits, brought)
-			if taken.Amount > 0 {
-				taken.CreditID, taken.CreditKey = brought.CreditID, brought.CreditKey
-				p.TakenBack = append(p.TakenBack, taken)
+		var granted, removed billing.Grant
+		err := row.Scan(&source.Kind, &source.ID, &granted.CreditID, &granted.CreditKey, (*pg.Amount)(&granted.Amount), (*pg.Amount)(&removed.Amount))
+		if p := bySource[source]; p != nil {
+			p.Credits = append(p.Credits, granted)
+			if removed.Amount > 0 {
+				removed.CreditID, removed.CreditKey = granted.CreditID, granted.CreditKey
+				p.TakenBack = append(p.TakenBack, removed)
 			}
 		}
 		return struct{}{}, err
@@ -124,9 +124,9 @@ func plainPayments(list []storedPayment) (payments []billing.Payment) {
 // of each charge: a refund may have been reported before its payment was known. The
 // insert skips a payment whose source was already credited. The caller ends the
 // transaction with ScheduleWake.
-func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settlement, payments []billing.Payment, now int64) error {
+func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s paymentContext, payments []billing.Payment, now int64) error {
 	for _, p := range payments {
-		made, err := tx.ExecAny(ctx, insertPayment, pg.Named{
+		inserted, err := tx.ExecAny(ctx, insertPayment, pg.Named{
 			"source_kind": p.Source.Kind, "source_id": p.Source.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID,
 			"subscription_id": pg.OrNull(s.subscription), "amount_cents": p.AmountCents, "balance_cents": p.BalanceCents,
 			"currency": p.Currency, "intent_id": pg.OrNull(p.IntentID), "charge_id": pg.OrNull(p.ChargeID), "plan_id": pg.OrNull(p.PlanID),
@@ -135,7 +135,7 @@ func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settleme
 		if err != nil {
 			return err
 		}
-		if made == 0 {
+		if inserted == 0 {
 			continue
 		}
 		if p, err = tx.dropOverflow(ctx, w, p, now); err != nil {
@@ -154,8 +154,8 @@ func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s settleme
 	return nil
 }
 
-// settlement is what payments were for, and the account that collected them.
-type settlement struct {
+// paymentContext is what payments were for, and the account that collected them.
+type paymentContext struct {
 	subscription ids.ID // zero for a top-up
 	connection   ids.ID // zero where nothing was collected
 }

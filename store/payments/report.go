@@ -21,11 +21,11 @@ type ProviderReport struct {
 	// Connection is the account that the subscription is at.
 	Connection ids.ID
 	Remote     billing.ProviderSubscription
-	// Origin is the change that the provider's object names as its origin; zero for
-	// none. It identifies the customer when the subscription is reported for the first
-	// time.
-	Origin ids.ID
-	Now    int64
+	// CheckoutID is the checkout that the provider's object names in its metadata, which is
+	// also the id of its change; zero for none. It identifies the customer when the
+	// subscription is reported for the first time.
+	CheckoutID ids.ID
+	Now        int64
 	// Completes is the operation that this ends; its answer is the subscription.
 	Completes *billing.Operation
 	// NextRefresh returns when to refresh the subscription; zero for no scheduled refresh.
@@ -45,18 +45,18 @@ var (
 // ApplySubscription applies the provider's state of a subscription. The subscription,
 // the one that it replaces, its changes, the credits of its payments, follow-up
 // operations and alerts are stored in one transaction. It is idempotent.
-func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing.Projection, err error) {
-	fresh := ids.New()
+func (a App) ApplySubscription(ctx context.Context, r ProviderReport) (p billing.Projection, err error) {
+	newID := ids.New()
 	var identity string
 	for range pg.MaxAttempts {
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.VerifyFence(ctx, h.Fence); err != nil {
+			if err := tx.VerifyFence(ctx, r.Fence); err != nil {
 				return err
 			}
-			if identity, err = tx.identityOfReport(ctx, h); err != nil {
+			if identity, err = tx.identityOfReport(ctx, r); err != nil {
 				return err
 			}
-			p, err = tx.applyReport(ctx, identity, fresh, h)
+			p, err = tx.applyReport(ctx, identity, newID, r)
 			return err
 		})
 		// It is idempotent, so a lost reply to COMMIT is simply retried.
@@ -68,46 +68,46 @@ func (a App) ApplySubscription(ctx context.Context, h ProviderReport) (p billing
 	return p, err
 }
 
-func (tx appTx) identityOfReport(ctx context.Context, h ProviderReport) (string, error) {
-	identity, err := pg.Find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, h.Remote.ID)
+func (tx appTx) identityOfReport(ctx context.Context, r ProviderReport) (string, error) {
+	identity, err := pg.Find(ctx, tx, selectIdentityOfSubscription, pgx.RowTo[string], ErrUnknown, r.Remote.ID)
 	if errors.Is(err, ErrUnknown) {
-		return pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, h.Origin)
+		return pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, r.CheckoutID)
 	}
 	return identity, err
 }
 
-func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, h ProviderReport) (p billing.Projection, err error) {
+func (tx appTx) applyReport(ctx context.Context, identity string, newID ids.ID, r ProviderReport) (p billing.Projection, err error) {
 	locked, err := tx.LockWallets(ctx, identity)
 	if err != nil {
 		return p, err
 	}
 	w := &locked[0]
-	known, bought, err := tx.loadCurrent(ctx, w, fresh, h)
+	current, bought, err := tx.loadCurrent(ctx, w, newID, r)
 	if err != nil {
 		return p, err
 	}
-	p = billing.Project(known, h.Remote, h.Now)
-	if err := tx.writeProjection(ctx, w, known, p, bought, h.Now); err != nil {
+	p = billing.Project(current, r.Remote, r.Now)
+	if err := tx.writeProjection(ctx, w, current, p, bought, r.Now); err != nil {
 		return p, err
 	}
 	for _, c := range p.Changes { // a dropped purchase no longer replaces a subscription
 		if c.State == billing.ChangeDropped {
-			if err := tx.showPendingChange(ctx, w, c.Replaces, h.Now); err != nil {
+			if err := tx.showPendingChange(ctx, w, c.Replaces, r.Now); err != nil {
 				return p, err
 			}
 		}
 	}
-	if h.NextRefresh != nil {
-		if at := h.NextRefresh(p.Subscription); at != 0 {
-			if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobSubscription, Object: h.Remote.ID, Connection: h.Connection, DueAt: at}); err != nil {
+	if r.NextRefresh != nil {
+		if at := r.NextRefresh(p.Subscription); at != 0 {
+			if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobSubscription, Object: r.Remote.ID, Connection: r.Connection, DueAt: at}); err != nil {
 				return p, err
 			}
 		}
 	}
-	if h.Completes == nil {
+	if r.Completes == nil {
 		return p, tx.ScheduleWake(ctx)
 	}
-	done := *h.Completes
+	done := *r.Completes
 	done.State = billing.OperationDone
 	return p, tx.complete(ctx, &Completion{Operation: done, Answer: &p.Subscription})
 }
@@ -115,57 +115,57 @@ func (tx appTx) applyReport(ctx context.Context, identity string, fresh ids.ID, 
 // loadCurrent loads the stored state that the provider's is compared with. A
 // subscription that is reported for the first time starts from the terms of the change
 // that bought it, which is returned too.
-func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, fresh ids.ID, h ProviderReport) (k billing.Current, bought *billing.Change, err error) {
-	stored, err := optionalRow(pg.Find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, h.Remote.ID))
+func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, newID ids.ID, r ProviderReport) (current billing.Current, bought *billing.Change, err error) {
+	stored, err := optionalRow(pg.Find(ctx, tx, selectSubscriptionByProvider, readSubscription, ErrUnknown, r.Remote.ID))
 	if err != nil {
-		return k, nil, err
+		return current, nil, err
 	}
 	if stored == nil {
-		change, err := pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, h.Origin)
+		change, err := pg.Find(ctx, tx, selectChange, readChange, ErrUnknown, r.CheckoutID)
 		if err != nil {
-			return k, nil, err
+			return current, nil, err
 		}
-		change.SubscriptionID = fresh
+		change.SubscriptionID = newID
 		bought = &change
-		k.Subscription = billing.Begin(fresh, w.Identity, h.Remote.ID, change, h.Now)
-		k.Subscription.ConnectionID = h.Connection
+		current.Subscription = billing.Begin(newID, w.Identity, r.Remote.ID, change, r.Now)
+		current.Subscription.ConnectionID = r.Connection
 	} else {
-		k.Subscription = *stored
+		current.Subscription = *stored
 	}
-	if k.Changes, err = pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, k.Subscription.ID); err != nil {
-		return k, nil, err
+	if current.Changes, err = pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, current.Subscription.ID); err != nil {
+		return current, nil, err
 	}
 	if bought != nil {
-		k.Changes = append(k.Changes, *bought)
+		current.Changes = append(current.Changes, *bought)
 	}
-	if k.Prices, err = tx.pricesNamed(ctx, h.Remote); err != nil {
-		return k, nil, err
+	if current.Prices, err = tx.pricesNamed(ctx, r.Remote); err != nil {
+		return current, nil, err
 	}
-	payments, err := tx.payments(ctx, selectPayments, w.ID, k.Subscription.ID)
+	payments, err := tx.payments(ctx, selectPayments, w.ID, current.Subscription.ID)
 	if err != nil {
-		return k, nil, err
+		return current, nil, err
 	}
-	k.Payments = plainPayments(payments)
-	if k.Subscription.Ended() {
-		if k.ReplacedFrom, err = pg.Find(ctx, tx, selectReplacedFrom, pgx.RowTo[int64], ErrUnknown, w.ID, k.Subscription.ID); err != nil {
-			return k, nil, err
+	current.Payments = plainPayments(payments)
+	if current.Subscription.Ended() {
+		if current.ReplacedFrom, err = pg.Find(ctx, tx, selectReplacedFrom, pgx.RowTo[int64], ErrUnknown, w.ID, current.Subscription.ID); err != nil {
+			return current, nil, err
 		}
 	}
 	if stored != nil && stored.Live() {
-		return k, bought, nil // a wallet has one live subscription
+		return current, bought, nil // a wallet has one live subscription
 	}
-	k.Conflicting, err = tx.liveSubscription(ctx, w.Identity)
-	return k, bought, err
+	current.Conflicting, err = tx.liveSubscription(ctx, w.Identity)
+	return current, bought, err
 }
 
 // writeProjection stores everything that follows from the provider's state.
-func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, known billing.Current, p billing.Projection, bought *billing.Change, now int64) error {
+func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, current billing.Current, p billing.Projection, bought *billing.Change, now int64) error {
 	if p.Replaced != nil {
-		if err := tx.writeSubscription(ctx, w, known.Conflicting, *p.Replaced); err != nil {
+		if err := tx.writeSubscription(ctx, w, current.Conflicting, *p.Replaced); err != nil {
 			return err
 		}
 	}
-	before := &known.Subscription
+	before := &current.Subscription
 	if bought != nil {
 		before = nil
 	}
@@ -175,7 +175,7 @@ func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, known bil
 	if err := tx.writeChanges(ctx, withBought(p.Changes, bought)); err != nil {
 		return err
 	}
-	if err := tx.creditPayments(ctx, w, settlement{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
+	if err := tx.creditPayments(ctx, w, paymentContext{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
 		return err
 	}
 	if err := tx.enqueueActions(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {

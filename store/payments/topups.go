@@ -97,7 +97,7 @@ func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.Provid
 	if err := tx.Exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, pg.OrNull(t.SessionID), pg.OrNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}
-	if err := tx.creditPayments(ctx, w, settlement{connection: t.ConnectionID}, settled, now); err != nil {
+	if err := tx.creditPayments(ctx, w, paymentContext{connection: t.ConnectionID}, settled, now); err != nil {
 		return t, err
 	}
 	if err := tx.announceTopUp(ctx, w, before, t, now); err != nil {
