@@ -28,8 +28,8 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 	return identities.Open(a.app).Erase(ctx, requested)
 }
 
-// SettleIdentity moves or erases what nodes wrote by the old identities of a wallet, and
+// FinishIdentityChange moves or erases what nodes wrote by the old identities of a wallet, and
 // returns when to do so again; zero when nothing more can come.
-func (a App) SettleIdentity(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
-	return identities.Open(a.app).Settle(ctx, wallet, now)
+func (a App) FinishIdentityChange(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
+	return identities.Open(a.app).FinishChange(ctx, wallet, now)
 }

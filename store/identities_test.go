@@ -27,7 +27,7 @@ func renameOf(from, to string) store.Rename {
 func (a tenant) settle(tb testing.TB, wallet ids.ID) {
 	tb.Helper()
 	for _, now := range []int64{moment, moment + 61_000} {
-		next, err := a.SettleIdentity(tb.Context(), wallet, now)
+		next, err := a.FinishIdentityChange(tb.Context(), wallet, now)
 		noError(tb, err)
 		reseal(tb, a.Verification(), wallet, next == 0)
 	}
@@ -442,12 +442,12 @@ var identityCalls = []call[store.App]{
 		_, _, err := a.Rename(ctx, requested)
 		return nil, err
 	}},
-	{"SettleIdentity", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"FinishIdentityChange", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
 		w, err := h.Wallet(ctx, h.deposit.Identity)
 		if err != nil {
 			return nil, err
 		}
-		_, err = a.SettleIdentity(ctx, w.ID, moment)
+		_, err = a.FinishIdentityChange(ctx, w.ID, moment)
 		return nil, err
 	}},
 }

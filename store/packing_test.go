@@ -128,7 +128,7 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 	t.Run("a wallet with packed events is renamed and sealed again", func(t *testing.T) {
 		w, _, err := b.Rename(t.Context(), renameOf("bob", "robert"))
 		noError(t, err)
-		_, err = b.SettleIdentity(t.Context(), w.ID, time.Now().Add(time.Hour).UnixMilli())
+		_, err = b.FinishIdentityChange(t.Context(), w.ID, time.Now().Add(time.Hour).UnixMilli())
 		noError(t, err)
 		reseal(t, b.Verification(), w.ID, true)
 		b.verify(t, verify.Options{})
@@ -174,7 +174,7 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 		erased, _, err := b.Erase(t.Context(), erasureOf("ann"))
 		noError(t, err)
 		for _, now := range []int64{time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()} {
-			next, err := b.SettleIdentity(t.Context(), erased.WalletID, now)
+			next, err := b.FinishIdentityChange(t.Context(), erased.WalletID, now)
 			noError(t, err)
 			reseal(t, b.Verification(), erased.WalletID, next == 0)
 		}

@@ -28,7 +28,7 @@ func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64,
 	if err != nil {
 		return 0, err
 	}
-	if next, err = c.options.Store.App(job.Scope).SettleIdentity(ctx, ids.ID(id), c.nowAt(job.ClockOffset)); err != nil {
+	if next, err = c.options.Store.App(job.Scope).FinishIdentityChange(ctx, ids.ID(id), c.nowAt(job.ClockOffset)); err != nil {
 		return 0, err
 	}
 	done, err := c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), verify.ResealInput{

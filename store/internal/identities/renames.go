@@ -232,9 +232,9 @@ func (tx transaction) changeIdentity(ctx context.Context, w *ledger.Wallet, c id
 	return tx.ScheduleWake(ctx)
 }
 
-// Settle moves or erases what nodes wrote by the old identities of a wallet, and
+// FinishChange moves or erases what nodes wrote by the old identities of a wallet, and
 // returns when to do so again; zero when nothing more can come.
-func (a App) Settle(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
+func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
 	erased := false
 	err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
 		next = 0
