@@ -5,7 +5,7 @@ var paymentMutants = []mutant{
 	bug("a sale that a restore has lost is ignored", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",
 		once("payments/cashier/jobs.go", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || ", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign == nil || ")),
 	bug("a sale of another application is listed as lost", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",
-		once("payments/cashier/jobs.go", "metadata[metaApp] != with.scope.AppID.Format(ids.Application) {", "metadata[metaApp] == \"\" {")),
+		once("payments/cashier/jobs.go", "metadata[metaApp] != acct.scope.AppID.Format(ids.Application) {", "metadata[metaApp] == \"\" {")),
 	bug("a failed top-up is sold to another customer", "./payments/cashier", "TestAFailedTopUpIsDecidedAgain",
 		once("payments/cashier/checkout.go", "if run.ReplacedAt != 0 || customer != sold.CustomerID {", "if run.ReplacedAt != 0 || customer == \"none\" {")),
 	bug("a failed top-up is sold without a decision", "./payments/cashier", "TestAFailedTopUpIsDecidedAgain",
@@ -161,7 +161,7 @@ var paymentMutants = []mutant{
 	bug("a missing path ends a subscription", "./payments/cashier", "TestASubscriptionThatTheProviderDeletedHasEnded",
 		once("payments/stripe/problem.go", "== http.StatusNotFound && apiErr.Code == sdk.ErrorCodeResourceMissing", "== http.StatusNotFound")),
 	bug("a live subscription that is not found ends", "./payments/cashier", "TestASubscriptionThatTheProviderDeletedHasEnded",
-		once("payments/cashier/sync_subscription.go", "if with.Live {", "if with.Live && id == \"\" {")),
+		once("payments/cashier/sync_subscription.go", "if acct.Live {", "if acct.Live && id == \"\" {")),
 	bug("a deleted customer is used for ever", "./payments/cashier", "TestACustomerThatTheProviderDeletedIsForgotten",
 		once("payments/cashier/checkout.go", "if stripe.CustomerGone(err) {\n\t\tif err", "if err == errTooLate {\n\t\tif err")),
 }

@@ -74,14 +74,14 @@ func (c *Cashier) rotateFormerKey(ctx context.Context, scope tenancy.Scope, acco
 
 // alertOnUnauthorized raises an alert when the provider refuses the account's key. It
 // returns err.
-func (c *Cashier) alertOnUnauthorized(ctx context.Context, with account, err error) error {
+func (c *Cashier) alertOnUnauthorized(ctx context.Context, acct account, err error) error {
 	if !stripe.Is(err, stripe.Unauthorized) {
 		return err
 	}
 	// The key is part of the id: another key that is refused raises another alert.
-	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: with.AccountID + " …" + with.KeyLastFour}
-	c.options.Log.Warn("API key refused by the payment provider", "account", with.AccountID, "replaced", with.ReplacedAt != 0,
-		"app", with.scope.AppID.Format(ids.Application))
-	again := with.ReplacedAt == 0 // a replaced account may be closed for good
-	return errors.Join(err, c.options.Store.Payments(with.scope).Raise(ctx, alert, again, c.nowAt(with.ClockOffset)))
+	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: acct.AccountID + " …" + acct.KeyLastFour}
+	c.options.Log.Warn("API key refused by the payment provider", "account", acct.AccountID, "replaced", acct.ReplacedAt != 0,
+		"app", acct.scope.AppID.Format(ids.Application))
+	again := acct.ReplacedAt == 0 // a replaced account may be closed for good
+	return errors.Join(err, c.options.Store.Payments(acct.scope).Raise(ctx, alert, again, c.nowAt(acct.ClockOffset)))
 }

@@ -54,7 +54,7 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 		check: func(current *billing.Subscription) error {
 			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
 		},
-		decide: func(s payments.CustomerState, op billing.Operation, with buyer, now int64) (payments.Decision, error) {
+		decide: func(s payments.CustomerState, op billing.Operation, b buyer, now int64) (payments.Decision, error) {
 			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
 				return payments.Decision{}, err
 			}
@@ -70,7 +70,7 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 			}
 			return payments.Decision{Operation: op, TopUp: &billing.TopUp{
 				ID: ids.New(), Identity: r.Identity, Credit: bought,
-				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: with.connectionID, CustomerID: with.customerID, Live: with.live,
+				AmountCents: r.AmountCents, Currency: r.Currency, ConnectionID: b.connectionID, CustomerID: b.customerID, Live: b.live,
 				ExpiresAt: expires, Status: billing.TopUpOpen, CreatedAt: now,
 			}}, nil
 		},
@@ -305,32 +305,32 @@ const (
 // customer returns the identity's customer id, creating the customer when it is new.
 // The idempotency key depends on the identity only, so concurrent operations create
 // one. The provider gets a hash of the identity, not the identity.
-func (c *Cashier) customer(ctx context.Context, with account, identity string) (string, error) {
-	accounts := c.options.Store.PaymentAccounts(with.scope)
-	known, err := accounts.Customer(ctx, with.ID, identity)
+func (c *Cashier) customer(ctx context.Context, acct account, identity string) (string, error) {
+	accounts := c.options.Store.PaymentAccounts(acct.scope)
+	known, err := accounts.Customer(ctx, acct.ID, identity)
 	if !errors.Is(err, payments.ErrUnknown) {
 		return known, err
 	}
-	hash := identityHash(with.scope, identity)
-	key := "psr:" + with.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
-	metadata := map[string]string{metaApp: with.scope.AppID.Format(ids.Application), metaIdentity: hash}
-	made, err := with.provider.CreateCustomer(ctx, key, metadata)
+	hash := identityHash(acct.scope, identity)
+	key := "psr:" + acct.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
+	metadata := map[string]string{metaApp: acct.scope.AppID.Format(ids.Application), metaIdentity: hash}
+	made, err := acct.provider.CreateCustomer(ctx, key, metadata)
 	if problem, ok := errors.AsType[*stripe.Problem](err); ok && problem.Saved {
 		// The provider repeats the saved answer to this key for a day.
-		made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
+		made, err = acct.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata)
 	}
 	if err != nil {
 		return "", err
 	}
-	kept, err := accounts.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
+	kept, err := accounts.KeepCustomer(ctx, acct.ID, identity, made, c.nowAt(acct.ClockOffset))
 	if !errors.Is(err, payments.ErrCustomerTaken) {
 		return kept, err
 	}
 	// Another wallet had this identity less than a day ago, and the key repeats its answer.
-	if made, err = with.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata); err != nil {
+	if made, err = acct.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata); err != nil {
 		return "", err
 	}
-	return accounts.KeepCustomer(ctx, with.ID, identity, made, c.nowAt(with.ClockOffset))
+	return accounts.KeepCustomer(ctx, acct.ID, identity, made, c.nowAt(acct.ClockOffset))
 }
 
 func identityHash(scope tenancy.Scope, identity string) string {
@@ -349,38 +349,38 @@ func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, ret
 
 func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (string, error) {
 	app := c.options.Store.App(scope)
-	with, err := c.account(ctx, scope)
+	acct, err := c.account(ctx, scope)
 	if err != nil {
 		return "", err
 	}
 	if _, err := app.Wallet(ctx, identity); err != nil {
 		return "", err
 	}
-	if with.PortalConfiguration == "" {
+	if acct.PortalConfiguration == "" {
 		// Concurrent calls create two configurations; one stays unused.
-		if with.PortalConfiguration, err = with.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
+		if acct.PortalConfiguration, err = acct.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
 			return "", err
 		}
-		if err := c.options.Store.PaymentAccounts(scope).SetPortalConfiguration(ctx, with.ID, with.PortalConfiguration); err != nil {
+		if err := c.options.Store.PaymentAccounts(scope).SetPortalConfiguration(ctx, acct.ID, acct.PortalConfiguration); err != nil {
 			return "", err
 		}
 	}
-	url, err := c.openPortal(ctx, with, identity, returnURL)
+	url, err := c.openPortal(ctx, acct, identity, returnURL)
 	if stripe.CustomerGone(err) { // forgotten now
-		url, err = c.openPortal(ctx, with, identity, returnURL)
+		url, err = c.openPortal(ctx, acct, identity, returnURL)
 	}
 	return url, err
 }
 
 // openPortal opens the portal, or forgets a customer that the provider no longer has.
-func (c *Cashier) openPortal(ctx context.Context, with account, identity, returnURL string) (string, error) {
-	customer, err := c.customer(ctx, with, identity)
+func (c *Cashier) openPortal(ctx context.Context, acct account, identity, returnURL string) (string, error) {
+	customer, err := c.customer(ctx, acct, identity)
 	if err != nil {
 		return "", err
 	}
-	url, err := with.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, with.PortalConfiguration, returnURL)
+	url, err := acct.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, acct.PortalConfiguration, returnURL)
 	if stripe.CustomerGone(err) {
-		err = errors.Join(err, c.options.Store.PaymentAccounts(with.scope).ForgetCustomer(ctx, with.ID, customer))
+		err = errors.Join(err, c.options.Store.PaymentAccounts(acct.scope).ForgetCustomer(ctx, acct.ID, customer))
 	}
 	return url, err
 }

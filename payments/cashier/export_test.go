@@ -80,11 +80,11 @@ func (c *Cashier) WithoutPeriodicJobs() { c.withoutPeriodicJobs = true }
 
 // EnqueuePeriodicJobs makes periodic jobs due: the one that reads events, or all.
 func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, all bool) error {
-	with, err := c.account(ctx, scope)
+	acct, err := c.account(ctx, scope)
 	if err != nil {
 		return err
 	}
-	due := periodicJobs(with.ID, c.nowAt(with.ClockOffset)-reconcileInterval)
+	due := periodicJobs(acct.ID, c.nowAt(acct.ClockOffset)-reconcileInterval)
 	if !all {
 		due = due[:1]
 	}
@@ -93,13 +93,13 @@ func (c *Cashier) EnqueuePeriodicJobs(ctx context.Context, scope tenancy.Scope, 
 
 // SyncAsLive syncs a subscription as if its account were in live mode.
 func (c *Cashier) SyncAsLive(ctx context.Context, scope tenancy.Scope, identity, id string) error {
-	with, err := c.account(ctx, scope)
+	acct, err := c.account(ctx, scope)
 	if err != nil {
 		return err
 	}
-	with.Live = true
+	acct.Live = true
 	return c.withLease(ctx, scope, queue.IdentityLease(identity), func(ctx context.Context, fence queue.Fence) error {
-		_, err := c.syncSubscription(ctx, with, fence, id, syncOptions{})
+		_, err := c.syncSubscription(ctx, acct, fence, id, syncOptions{})
 		return err
 	})
 }

@@ -21,9 +21,9 @@ const (
 	rereadTries = 20
 )
 
-// settleIdentity finishes what follows a wallet's new identity: the log of its requests
+// finishIdentityChange finishes what follows a wallet's new identity: the log of its requests
 // and denials, and its seal.
-func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64, err error) {
+func (c *Cashier) finishIdentityChange(ctx context.Context, job jobs.Job) (next int64, err error) {
 	id, err := uuid.Parse(job.Object)
 	if err != nil {
 		return 0, err
@@ -43,15 +43,15 @@ func (c *Cashier) settleIdentity(ctx context.Context, job jobs.Job) (next int64,
 // labelCustomer sets the hash of the identity in the customer's metadata after the
 // identity has changed. Of an erased one it removes the hash: the identity could be
 // guessed from it.
-func (c *Cashier) labelCustomer(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	identity, err := c.options.Store.PaymentAccounts(with.scope).IdentityOfCustomer(ctx, with.ID, job.Object)
+func (c *Cashier) labelCustomer(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	identity, err := c.options.Store.PaymentAccounts(acct.scope).IdentityOfCustomer(ctx, acct.ID, job.Object)
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
 	label := ""
 	if !metering.IsTombstone(identity) {
-		label = identityHash(with.scope, identity)
+		label = identityHash(acct.scope, identity)
 	}
-	err = with.provider.SetCustomerMetadata(ctx, "psr:label:"+ids.New().String(), job.Object, map[string]string{metaIdentity: label})
+	err = acct.provider.SetCustomerMetadata(ctx, "psr:label:"+ids.New().String(), job.Object, map[string]string{metaIdentity: label})
 	return 0, ignoreNotFound(err)
 }

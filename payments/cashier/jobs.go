@@ -24,7 +24,7 @@ func (c *Cashier) registerJobs() {
 		queue.JobFree:      c.renewFree,
 		queue.JobOperation: c.recover,
 		queue.JobPrune:     c.prune,
-		queue.JobIdentity:  c.settleIdentity,
+		queue.JobIdentity:  c.finishIdentityChange,
 
 		queue.JobPlan:         c.atProvider(c.syncPlan),
 		queue.JobArchive:      c.atProvider(c.archivePrice),
@@ -55,12 +55,12 @@ func (c *Cashier) registerJobs() {
 // atProvider is the handler of a job that needs the account.
 func (c *Cashier) atProvider(run func(context.Context, account, queue.Job) (next int64, err error)) func(context.Context, jobs.Job) (int64, error) {
 	return func(ctx context.Context, job jobs.Job) (int64, error) {
-		with, err := c.accountOf(ctx, job.Scope, job.Connection, job.Object)
+		acct, err := c.accountOf(ctx, job.Scope, job.Connection, job.Object)
 		if err != nil {
 			return 0, c.recordUnconfigured(ctx, job.Scope, job.Job, err)
 		}
-		next, err := run(ctx, with, job.Job)
-		return next, c.alertOnUnauthorized(ctx, with, err)
+		next, err := run(ctx, acct, job.Job)
+		return next, c.alertOnUnauthorized(ctx, acct, err)
 	}
 }
 
@@ -124,29 +124,29 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-func (c *Cashier) refreshSubscription(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	return c.refreshSubscriptionAs(ctx, with, job.Object, syncOptions{})
+func (c *Cashier) refreshSubscription(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	return c.refreshSubscriptionWith(ctx, acct, job.Object, syncOptions{})
 }
 
-func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id string, opts syncOptions) (next int64, err error) {
-	app := c.options.Store.Payments(with.scope)
-	var bought ids.ID
+func (c *Cashier) refreshSubscriptionWith(ctx context.Context, acct account, id string, opts syncOptions) (next int64, err error) {
+	app := c.options.Store.Payments(acct.scope)
+	var checkoutID ids.ID
 	var remote stripe.Subscription
 	identity := func(ctx context.Context) (string, error) {
 		identity, err := app.IdentityOfSubscription(ctx, id)
 		if !errors.Is(err, payments.ErrUnknown) {
 			return identity, err
 		}
-		if bought.IsZero() { // it may be so new that the checkout that created it is not synced yet
-			if remote, err = with.provider.Subscription(ctx, id); err != nil {
+		if checkoutID.IsZero() { // it may be so new that the checkout that created it is not synced yet
+			if remote, err = acct.provider.Subscription(ctx, id); err != nil {
 				return "", err
 			}
-			bought = checkoutIDOf(remote)
+			checkoutID = checkoutIDOf(remote)
 		}
-		return app.IdentityOfChange(ctx, bought)
+		return app.IdentityOfChange(ctx, checkoutID)
 	}
-	err = c.withWalletLease(ctx, with.scope, identity, func(ctx context.Context, fence queue.Fence) error {
-		sub, err := c.syncSubscription(ctx, with, fence, id, opts)
+	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
+		sub, err := c.syncSubscription(ctx, acct, fence, id, opts)
 		if err != nil {
 			return ignoreNotFound(err)
 		}
@@ -154,7 +154,7 @@ func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id st
 		return nil
 	})
 	if !remote.Status.Terminal() && remote.Status != billing.ProviderIncomplete {
-		err = c.alertOnMissing(ctx, with, err, id, remote.Metadata)
+		err = c.alertOnMissing(ctx, acct, err, id, remote.Metadata)
 	}
 	return next, ignoreNotFound(err)
 }
@@ -162,29 +162,29 @@ func (c *Cashier) refreshSubscriptionAs(ctx context.Context, with account, id st
 // alertOnMissing raises an alert about something paid that was sold for this application
 // but is not in its database, which then was restored to an earlier moment. It returns
 // err, or why the alert could not be raised.
-func (c *Cashier) alertOnMissing(ctx context.Context, with account, err error, object string, metadata map[string]string) error {
+func (c *Cashier) alertOnMissing(ctx context.Context, acct account, err error, object string, metadata map[string]string) error {
 	if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || !errors.Is(err, payments.ErrUnknown) ||
-		metadata[metaApp] != with.scope.AppID.Format(ids.Application) {
+		metadata[metaApp] != acct.scope.AppID.Format(ids.Application) {
 		return err
 	}
 	alert := billing.Alert{Kind: billing.SaleMissing, ObjectID: object}
-	c.logAlerts(with, []billing.Alert{alert})
-	return cmp.Or(c.options.Store.Payments(with.scope).Raise(ctx, alert, false, c.nowAt(with.ClockOffset)), err)
+	c.logAlerts(acct, []billing.Alert{alert})
+	return cmp.Or(c.options.Store.Payments(acct.scope).Raise(ctx, alert, false, c.nowAt(acct.ClockOffset)), err)
 }
 
-func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Job) (next int64, err error) {
+func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
 	id := job.Object
-	session, err := with.provider.Session(ctx, id)
+	session, err := acct.provider.Session(ctx, id)
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
 	identity := func(ctx context.Context) (string, error) {
-		checkout, err := c.checkoutOf(ctx, with, session)
+		checkout, err := c.checkoutOf(ctx, acct, session)
 		return checkout.Identity, err
 	}
-	err = c.withWalletLease(ctx, with.scope, identity, func(ctx context.Context, fence queue.Fence) error {
+	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		// Read again under the lease.
-		session, err := with.provider.Session(ctx, id)
+		session, err := acct.provider.Session(ctx, id)
 		if err != nil {
 			return ignoreNotFound(err)
 		}
@@ -195,25 +195,25 @@ func (c *Cashier) refreshSession(ctx context.Context, with account, job queue.Jo
 		case session.Status == billing.SessionComplete && !session.Paid && !session.Failed && session.SubscriptionID == "":
 			next = now + overdueInterval // a bank debit takes days
 		}
-		return c.applySession(ctx, with, fence, session)
+		return c.applySession(ctx, acct, fence, session)
 	})
 	if session.Paid { // of a subscription its own metadata says whose it is
-		err = c.alertOnMissing(ctx, with, err, id, session.Metadata)
+		err = c.alertOnMissing(ctx, acct, err, id, session.Metadata)
 	}
 	return next, ignoreNotFound(err)
 }
 
-func (c *Cashier) refreshCharge(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	id, app := job.Object, c.options.Store.Payments(with.scope)
-	charge, err := with.provider.Charge(ctx, id)
+func (c *Cashier) refreshCharge(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	id, app := job.Object, c.options.Store.Payments(acct.scope)
+	charge, err := acct.provider.Charge(ctx, id)
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
 	identity := func(ctx context.Context) (string, error) {
 		return app.IdentityOfCharge(ctx, charge.ID, charge.IntentID)
 	}
-	err = c.withWalletLease(ctx, with.scope, identity, func(ctx context.Context, fence queue.Fence) error {
-		charge, err := with.provider.Charge(ctx, id)
+	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
+		charge, err := acct.provider.Charge(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -223,34 +223,33 @@ func (c *Cashier) refreshCharge(ctx context.Context, with account, job queue.Job
 }
 
 // refreshParent refreshes the subscription or charge that an object belongs to.
-func (c *Cashier) refreshParent(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	var subscription string
-	parent := with.job(queue.JobCharge, "", 0)
+func (c *Cashier) refreshParent(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	var chargeID, subscriptionID string
 	switch job.Kind {
 	case queue.JobInvoice:
-		_, subscription, err = with.provider.Invoice(ctx, job.Object)
+		_, subscriptionID, err = acct.provider.Invoice(ctx, job.Object)
 	case queue.JobSchedule:
-		subscription, err = with.provider.ScheduledSubscription(ctx, job.Object)
+		subscriptionID, err = acct.provider.ScheduledSubscription(ctx, job.Object)
 	case queue.JobRefund:
-		parent.Object, err = with.provider.ChargeOfRefund(ctx, job.Object)
+		chargeID, err = acct.provider.ChargeOfRefund(ctx, job.Object)
 	case queue.JobDispute:
-		parent.Object, err = with.provider.ChargeOfDispute(ctx, job.Object)
+		chargeID, err = acct.provider.ChargeOfDispute(ctx, job.Object)
 	}
 	switch {
 	case err != nil:
 		return 0, ignoreNotFound(err)
-	case subscription != "":
+	case subscriptionID != "":
 		// The subscription has a job of its own for its next refresh.
-		_, err = c.refreshSubscriptionAs(ctx, with, subscription, syncOptions{scheduleRefresh: true})
-	case parent.Object != "":
-		_, err = c.refreshCharge(ctx, with, parent)
+		_, err = c.refreshSubscriptionWith(ctx, acct, subscriptionID, syncOptions{scheduleRefresh: true})
+	case chargeID != "":
+		_, err = c.refreshCharge(ctx, acct, acct.job(queue.JobCharge, chargeID, 0))
 	}
 	return 0, err
 }
 
 // forgetCustomer drops the id of a customer that was deleted at the provider.
-func (c *Cashier) forgetCustomer(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	return 0, c.options.Store.PaymentAccounts(with.scope).ForgetCustomer(ctx, with.ID, job.Object)
+func (c *Cashier) forgetCustomer(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	return 0, c.options.Store.PaymentAccounts(acct.scope).ForgetCustomer(ctx, acct.ID, job.Object)
 }
 
 // renewFree renews a free subscription. The provider takes no part.

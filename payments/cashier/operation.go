@@ -23,7 +23,7 @@ type request struct {
 	// runs before the provider is called.
 	paid   bool
 	check  func(current *billing.Subscription) error
-	decide func(s payments.CustomerState, op billing.Operation, with buyer, now int64) (payments.Decision, error)
+	decide func(s payments.CustomerState, op billing.Operation, b buyer, now int64) (payments.Decision, error)
 }
 
 // buyer is who pays at the provider. It is empty where the provider takes no part.
@@ -71,18 +71,18 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence qu
 	if err := c.syncCurrent(ctx, scope, fence, r.identity); err != nil {
 		return rec, false, err
 	}
-	with, err := c.resolveBuyer(ctx, scope, r)
+	b, err := c.resolveBuyer(ctx, scope, r)
 	if err != nil {
 		return rec, false, err
 	}
 	now := c.nowAt(fence.ClockOffset)
 	op := billing.Operation{
-		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: with.connectionID,
+		ID: ids.New(), Kind: r.kind, IdempotencyKey: r.idempotencyKey, Fingerprint: r.fingerprint, ConnectionID: b.connectionID,
 		Parameters: billing.NewParameters(r.kind), Attempt: 1, State: billing.OperationRunning, CreatedAt: now,
 	}
 	rec, fresh, err = app.Begin(ctx, payments.BeginInput{
 		Fence: fence, Identity: r.identity, PlanKey: r.planKey, CreditKey: r.creditKey, Op: op, Now: now,
-		Decide: func(s payments.CustomerState) (payments.Decision, error) { return r.decide(s, op, with, now) },
+		Decide: func(s payments.CustomerState) (payments.Decision, error) { return r.decide(s, op, b, now) },
 	})
 	if err == nil && !fresh {
 		err = rec.CheckFingerprint(r.fingerprint)
@@ -96,11 +96,11 @@ func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence qu
 	if err != nil || current == nil || current.Local() {
 		return err
 	}
-	with, err := c.accountAt(ctx, scope, current.ConnectionID)
+	acct, err := c.accountAt(ctx, scope, current.ConnectionID)
 	if err != nil {
 		return err
 	}
-	_, err = c.syncSubscription(ctx, with, fence, current.ProviderID, syncOptions{scheduleRefresh: true})
+	_, err = c.syncSubscription(ctx, acct, fence, current.ProviderID, syncOptions{scheduleRefresh: true})
 	return err
 }
 
@@ -118,23 +118,23 @@ func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r reque
 			return buyer{}, err
 		}
 	}
-	with, err := c.account(ctx, scope)
+	acct, err := c.account(ctx, scope)
 	if err != nil || r.kind != billing.OperationTopUp {
-		return buyer{connectionID: with.ID, live: with.Live}, err
+		return buyer{connectionID: acct.ID, live: acct.Live}, err
 	}
-	id, err := c.customer(ctx, with, r.identity)
-	return buyer{connectionID: with.ID, customerID: id, live: with.Live}, err
+	id, err := c.customer(ctx, acct, r.identity)
+	return buyer{connectionID: acct.ID, customerID: id, live: acct.Live}, err
 }
 
 // resume runs an operation to its end and returns it as stored then. fresh says that
 // it was decided under the same lease.
 func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence queue.Fence, rec payments.OperationRecord, initiator billing.Initiator, fresh bool) (payments.OperationRecord, error) {
 	now := c.nowAt(fence.ClockOffset)
-	with, err := c.accountOf(ctx, scope, rec.ConnectionID, rec.Parameters.ObjectID())
+	acct, err := c.accountOf(ctx, scope, rec.ConnectionID, rec.Parameters.ObjectID())
 	if err != nil {
 		return rec, err
 	}
-	rec.ConnectionID = with.ID // stored with the first call
+	rec.ConnectionID = acct.ID // stored with the first call
 	if rec.State == billing.OperationFailed {
 		// The caller retries a failed operation. The job resumes it when this attempt
 		// does not finish it either.
@@ -143,7 +143,7 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence queue.F
 		}
 		rec.State = billing.OperationRunning
 	}
-	run := &operationRun{c: c, app: c.options.Store.Payments(scope), fence: fence, rec: rec, initiator: initiator, now: now, account: with}
+	run := &operationRun{c: c, app: c.options.Store.Payments(scope), fence: fence, rec: rec, initiator: initiator, now: now, account: acct}
 	done := false
 	if !fresh {
 		done, err = run.checkSuperseded(ctx)
@@ -152,7 +152,7 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence queue.F
 		err = run.execute(ctx)
 	}
 	if err := run.finish(ctx, err); err != nil {
-		return run.rec, c.alertOnUnauthorized(ctx, with, err)
+		return run.rec, c.alertOnUnauthorized(ctx, acct, err)
 	}
 	return run.app.OperationByID(ctx, rec.ID)
 }

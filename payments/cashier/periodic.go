@@ -71,20 +71,20 @@ func repeatAt(job queue.Job, at int64) int64 {
 
 // readEvents finds events whose webhook was lost. It reads from the newest back to
 // those read before, or continues where a batch ended.
-func (c *Cashier) readEvents(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	now := c.nowAt(with.ClockOffset)
-	since, behind, continues := with.EventsAfter-eventsOverlap, "", false
-	if position := with.positionOf(job); len(position) == 2 {
+func (c *Cashier) readEvents(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	now := c.nowAt(acct.ClockOffset)
+	since, behind, continues := acct.EventsAfter-eventsOverlap, "", false
+	if position := acct.positionOf(job); len(position) == 2 {
 		continues, behind = true, position[1]
 		if since, err = strconv.ParseInt(position[0], 10, 64); err != nil {
 			return 0, err
 		}
 	}
 	var events []stripe.Event
-	newest, read := with.EventsAfter, listBatch{limit: c.limits.listBatch}
-	err = with.provider.Events(ctx, since, eventTypes, behind, func(event stripe.Event) error {
+	newest, read := acct.EventsAfter, listBatch{limit: c.limits.listBatch}
+	err = acct.provider.Events(ctx, since, eventTypes, behind, func(event stripe.Event) error {
 		newest = max(newest, event.CreatedAt)
-		if event.Live == with.Live {
+		if event.Live == acct.Live {
 			events = append(events, event)
 		}
 		return read.add(event.ID)
@@ -93,14 +93,14 @@ func (c *Cashier) readEvents(ctx context.Context, with account, job queue.Job) (
 		return 0, err
 	}
 	for part := range slices.Chunk(events, enqueueSize) {
-		if err := c.enqueueUnseen(ctx, with, part, now); err != nil {
+		if err := c.enqueueUnseen(ctx, acct, part, now); err != nil {
 			return 0, err
 		}
 	}
-	work := c.options.Store.Queue(with.scope)
+	work := c.options.Store.Queue(acct.scope)
 	if read.full {
 		// Before EventsAfter moves: the events in between belong to this job.
-		rest := with.continuation(queue.JobEvents, now, strconv.FormatInt(since, 10), read.last)
+		rest := acct.continuation(queue.JobEvents, now, strconv.FormatInt(since, 10), read.last)
 		if err := work.Enqueue(ctx, rest); err != nil {
 			return 0, err
 		}
@@ -108,7 +108,7 @@ func (c *Cashier) readEvents(ctx context.Context, with account, job queue.Job) (
 	if continues {
 		return 0, nil
 	}
-	return repeatAt(job, now+eventsInterval), c.options.Store.PaymentAccounts(with.scope).SetEventsAfter(ctx, with.ID, newest)
+	return repeatAt(job, now+eventsInterval), c.options.Store.PaymentAccounts(acct.scope).SetEventsAfter(ctx, acct.ID, newest)
 }
 
 // listBatch is how far a list was read.
@@ -140,20 +140,20 @@ func (p *listBatch) readError(err error, behind string) error {
 }
 
 // enqueueUnseen enqueues jobs for the events that no webhook has delivered.
-func (c *Cashier) enqueueUnseen(ctx context.Context, with account, events []stripe.Event, now int64) error {
-	work := c.options.Store.Queue(with.scope)
+func (c *Cashier) enqueueUnseen(ctx context.Context, acct account, events []stripe.Event, now int64) error {
+	work := c.options.Store.Queue(acct.scope)
 	names := make([]string, len(events))
 	for i, event := range events {
 		names[i] = event.ID
 	}
-	unseen, err := c.options.Store.PaymentAccounts(with.scope).UnseenEvents(ctx, with.ID, names)
+	unseen, err := c.options.Store.PaymentAccounts(acct.scope).UnseenEvents(ctx, acct.ID, names)
 	if err != nil {
 		return err
 	}
 	var jobs []queue.Job
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
-			jobs = append(jobs, jobsFor(with.ID, event, now)...)
+			jobs = append(jobs, jobsFor(acct.ID, event, now)...)
 		}
 	}
 	return work.Enqueue(ctx, jobs...)
@@ -168,39 +168,39 @@ const (
 
 // reconcileAll enqueues one job per list. Events are kept for a month, and some are
 // never created, so reconciliation lists the objects themselves.
-func (c *Cashier) reconcileAll(ctx context.Context, with account, job queue.Job) (next int64, err error) {
-	now := c.nowAt(with.ClockOffset)
-	if position := with.positionOf(job); len(position) > 0 {
-		return 0, c.reconcileList(ctx, with, position[0], strings.Join(position[1:], ""), now)
+func (c *Cashier) reconcileAll(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
+	now := c.nowAt(acct.ClockOffset)
+	if position := acct.positionOf(job); len(position) > 0 {
+		return 0, c.reconcileList(ctx, acct, position[0], strings.Join(position[1:], ""), now)
 	}
-	work := c.options.Store.Queue(with.scope)
+	work := c.options.Store.Queue(acct.scope)
 	for _, list := range []string{listSubscriptions, listRefunds, listDisputes} {
-		if err := work.Enqueue(ctx, with.continuation(queue.JobReconcile, now, list)); err != nil {
+		if err := work.Enqueue(ctx, acct.continuation(queue.JobReconcile, now, list)); err != nil {
 			return 0, err
 		}
 	}
-	if with.ReplacedAt != 0 { // a replaced account sells nothing
+	if acct.ReplacedAt != 0 { // a replaced account sells nothing
 		return repeatAt(job, now+reconcileInterval), nil
 	}
-	return repeatAt(job, now+reconcileInterval), c.options.Store.Payments(with.scope).EnqueuePlans(ctx, now)
+	return repeatAt(job, now+reconcileInterval), c.options.Store.Payments(acct.scope).EnqueuePlans(ctx, now)
 }
 
 // reconcileList enqueues a refresh for each object of a batch of a list, after the
 // given id.
-func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind string, now int64) error {
-	read, kind := with.provider.Subscriptions, queue.JobSubscription
+func (c *Cashier) reconcileList(ctx context.Context, acct account, list, behind string, now int64) error {
+	read, kind := acct.provider.Subscriptions, queue.JobSubscription
 	switch list {
 	case listRefunds:
-		read, kind = with.provider.Refunds, queue.JobCharge
+		read, kind = acct.provider.Refunds, queue.JobCharge
 	case listDisputes:
-		read, kind = with.provider.Disputes, queue.JobCharge
+		read, kind = acct.provider.Disputes, queue.JobCharge
 	}
 	var jobs []queue.Job
 	seen, batch := map[string]bool{}, listBatch{limit: c.limits.listBatch}
 	err := read(ctx, now-reconcileWindow, behind, func(listed stripe.Listed) error {
 		if listed.ObjectID != "" && !seen[listed.ObjectID] {
 			seen[listed.ObjectID] = true
-			jobs = append(jobs, with.job(kind, listed.ObjectID, now))
+			jobs = append(jobs, acct.job(kind, listed.ObjectID, now))
 		}
 		return batch.add(listed.ID)
 	})
@@ -208,10 +208,10 @@ func (c *Cashier) reconcileList(ctx context.Context, with account, list, behind 
 		return err
 	}
 	if batch.full {
-		jobs = append(jobs, with.continuation(queue.JobReconcile, now, list, batch.last))
+		jobs = append(jobs, acct.continuation(queue.JobReconcile, now, list, batch.last))
 	}
 	for part := range slices.Chunk(jobs, enqueueSize) {
-		if err := c.options.Store.Queue(with.scope).Enqueue(ctx, part...); err != nil {
+		if err := c.options.Store.Queue(acct.scope).Enqueue(ctx, part...); err != nil {
 			return err
 		}
 	}

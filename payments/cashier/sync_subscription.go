@@ -22,11 +22,11 @@ type syncOptions struct {
 // syncSubscription reads a subscription from the provider and applies it. Requests,
 // webhooks, periodic jobs and recovery all use it: subscriptions at the provider
 // change here in no other way.
-func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queue.Fence, id string, opts syncOptions) (billing.Subscription, error) {
+func (c *Cashier) syncSubscription(ctx context.Context, acct account, fence queue.Fence, id string, opts syncOptions) (billing.Subscription, error) {
 	now := c.nowAt(fence.ClockOffset)
-	remote, err := with.provider.Subscription(ctx, id)
+	remote, err := acct.provider.Subscription(ctx, id)
 	if stripe.IsGone(err) {
-		remote, err = c.deletedSubscription(ctx, with, id, now, err)
+		remote, err = c.deletedSubscription(ctx, acct, id, now, err)
 	}
 	if err != nil {
 		return billing.Subscription{}, err
@@ -34,18 +34,18 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queu
 	if opts.checkoutID.IsZero() {
 		opts.checkoutID = checkoutIDOf(remote)
 	}
-	app := c.options.Store.Payments(with.scope)
-	stored := payments.ProviderReport{Fence: fence, Connection: with.ID, Remote: remote.ProviderSubscription, CheckoutID: opts.checkoutID, Now: now, Completes: opts.completes}
+	app := c.options.Store.Payments(acct.scope)
+	report := payments.ProviderReport{Fence: fence, Connection: acct.ID, Remote: remote.ProviderSubscription, CheckoutID: opts.checkoutID, Now: now, Completes: opts.completes}
 	if opts.scheduleRefresh {
-		stored.NextRefresh = nextRefresh
+		report.NextRefresh = nextRefresh
 	}
-	projection, err := app.ApplySubscription(ctx, stored)
+	projection, err := app.ApplySubscription(ctx, report)
 	if err != nil {
 		return billing.Subscription{}, err
 	}
-	c.logAlerts(with, projection.Alerts)
+	c.logAlerts(acct, projection.Alerts)
 	if len(projection.Actions)+len(projection.Settled) > 0 {
-		defer c.Wake(with.scope)
+		defer c.Wake(acct.scope)
 	}
 	return projection.Subscription, nil
 }
@@ -53,16 +53,16 @@ func (c *Cashier) syncSubscription(ctx context.Context, with account, fence queu
 // deletedSubscription is the report about a stored subscription that the provider no
 // longer has: it has ended. Only test data is deleted, and a read right after the
 // creation may not find it yet; in any other case it returns the error of the read.
-func (c *Cashier) deletedSubscription(ctx context.Context, with account, id string, now int64, gone error) (remote stripe.Subscription, err error) {
-	if with.Live {
+func (c *Cashier) deletedSubscription(ctx context.Context, acct account, id string, now int64, gone error) (remote stripe.Subscription, err error) {
+	if acct.Live {
 		return remote, gone
 	}
-	app := c.options.Store.Payments(with.scope)
+	app := c.options.Store.Payments(acct.scope)
 	identity, err := app.IdentityOfSubscription(ctx, id)
 	if err != nil {
 		return remote, errors.Join(ignoreNotFound(err), gone)
 	}
-	stored, err := c.currentSubscription(ctx, with.scope, identity)
+	stored, err := c.currentSubscription(ctx, acct.scope, identity)
 	if err != nil || stored == nil || stored.ProviderID != id || now-stored.CreatedAt < deletedGrace {
 		return remote, errors.Join(err, gone)
 	}
@@ -80,9 +80,9 @@ func checkoutIDOf(remote stripe.Subscription) ids.ID {
 	return id
 }
 
-func (c *Cashier) logAlerts(with account, alerts []billing.Alert) {
+func (c *Cashier) logAlerts(acct account, alerts []billing.Alert) {
 	for _, alert := range alerts {
-		c.options.Log.Warn("billing alert raised", "alert", string(alert.Kind), "object", alert.ObjectID, "app", with.scope.AppID.Format(ids.Application))
+		c.options.Log.Warn("billing alert raised", "alert", string(alert.Kind), "object", alert.ObjectID, "app", acct.scope.AppID.Format(ids.Application))
 	}
 }
 
@@ -123,9 +123,9 @@ func delayOverdue(next, now int64) int64 {
 
 // applySession stores the state of a checkout session and syncs the subscription that
 // it created.
-func (c *Cashier) applySession(ctx context.Context, with account, fence queue.Fence, session stripe.Session) error {
-	app := c.options.Store.Payments(with.scope)
-	checkout, err := c.checkoutOf(ctx, with, session)
+func (c *Cashier) applySession(ctx context.Context, acct account, fence queue.Fence, session stripe.Session) error {
+	app := c.options.Store.Payments(acct.scope)
+	checkout, err := c.checkoutOf(ctx, acct, session)
 	if err != nil {
 		return err
 	}
@@ -140,14 +140,14 @@ func (c *Cashier) applySession(ctx context.Context, with account, fence queue.Fe
 	if session.SubscriptionID == "" {
 		return nil
 	}
-	_, err = c.syncSubscription(ctx, with, fence, session.SubscriptionID, syncOptions{scheduleRefresh: true, checkoutID: checkout.ID})
+	_, err = c.syncSubscription(ctx, acct, fence, session.SubscriptionID, syncOptions{scheduleRefresh: true, checkoutID: checkout.ID})
 	return err
 }
 
 // checkoutOf finds the checkout of a session, also when the response to the creating
 // call was lost: the session carries our reference.
-func (c *Cashier) checkoutOf(ctx context.Context, with account, session stripe.Session) (payments.Checkout, error) {
-	app := c.options.Store.Payments(with.scope)
+func (c *Cashier) checkoutOf(ctx context.Context, acct account, session stripe.Session) (payments.Checkout, error) {
+	app := c.options.Store.Payments(acct.scope)
 	known, err := app.CheckoutBySession(ctx, session.ID)
 	if !errors.Is(err, payments.ErrUnknown) {
 		return known, err

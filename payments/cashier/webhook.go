@@ -86,11 +86,11 @@ func (c *Cashier) VerifyWebhook(ctx context.Context, connection, signature strin
 	if err != nil {
 		return Webhook{}, err
 	}
-	with, err := c.options.Store.PaymentAccounts(scope).ConnectionByID(ctx, id)
+	conn, err := c.options.Store.PaymentAccounts(scope).ConnectionByID(ctx, id)
 	if err != nil {
 		return Webhook{}, err
 	}
-	secrets, err := c.webhookSecrets(ctx, scope, with)
+	secrets, err := c.webhookSecrets(ctx, scope, conn)
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -98,7 +98,7 @@ func (c *Cashier) VerifyWebhook(ctx context.Context, connection, signature strin
 		return Webhook{}, ErrNoSecret
 	}
 	event, err := stripe.Verify(body, signature, secrets, c.options.Now())
-	return Webhook{scope: scope, connection: with, event: event}, err
+	return Webhook{scope: scope, connection: conn, event: event}, err
 }
 
 // StoreWebhook stores an event and enqueues a job for its object before it is
@@ -107,21 +107,21 @@ func (c *Cashier) StoreWebhook(ctx context.Context, w Webhook) error {
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return err
 	}
-	with, event := w.connection, w.event
-	now := c.nowAt(with.ClockOffset)
+	conn, event := w.connection, w.event
+	now := c.nowAt(conn.ClockOffset)
 	kept := payments.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
-	jobs := jobsFor(with.ID, event, now)
-	if event.Live != with.Live || len(jobs) == 0 {
+	jobs := jobsFor(conn.ID, event, now)
+	if event.Live != conn.Live || len(jobs) == 0 {
 		kept.Outcome, jobs = outcomeIgnored, nil
 	}
 	if !isStorable(kept) {
 		kept.Outcome = outcomeIgnored
-	} else if _, err := c.options.Store.PaymentAccounts(w.scope).ReceiveEvent(ctx, with.ID, kept, jobs); err != nil {
+	} else if _, err := c.options.Store.PaymentAccounts(w.scope).ReceiveEvent(ctx, conn.ID, kept, jobs); err != nil {
 		return err
 	}
-	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(with.ClockOffset, event.CreatedAt)})
+	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(conn.ClockOffset, event.CreatedAt)})
 	c.Wake(w.scope)
 	return nil
 }
