@@ -7,10 +7,10 @@
 // all; Reports(scope) reads what pages show of it, and Stats counts for this node;
 // Org(id), User(id), Auth and Directory are for organizations and accounts;
 // SandboxAccounts stores the payments sandbox; Engine decides and writes usage in
-// batches. Each exported method is one transaction: load, decide in a domain
-// package, apply. The exceptions read many short snapshots or work in portions, and
-// say so: Verification, reports that go over all rows, and Engine, whose transaction
-// is a batch.
+// batches. It has lanes: each has its own queue and cache, and runs one transaction at a
+// time. Each exported method is one transaction: load, decide in a domain package, apply.
+// The exceptions read many short snapshots or work in portions, and say so: Verification,
+// reports that go over all rows, and Engine, whose transaction is a batch.
 //
 // What always holds: rows of an application are reached only in a transaction
 // that names the application to the row-level policies; every statement on them

@@ -56,10 +56,10 @@ func OpenWithLockTimeout(ctx context.Context, url string, wait time.Duration) (*
 func PoolOf(s *Store) *pgxpool.Pool { return s.db.Pool }
 
 // UsageWritesOf is what batches that write draw their connections from.
-func UsageWritesOf(u *Engine) *pgxpool.Pool { return u.singleWrites.Pool }
+func UsageWritesOf(e *Engine) *pgxpool.Pool { return e.singleWrites.Pool }
 
 // UsageReadsOf is what reading without locks draws its connections from.
-func UsageReadsOf(u *Engine) *pgxpool.Pool { return u.reads.Pool }
+func UsageReadsOf(e *Engine) *pgxpool.Pool { return e.reads.Pool }
 
 // transact runs work in a transaction of the application, as every method does.
 func Transact(ctx context.Context, a App, work func(context.Context, *pgx.Conn) error) error {

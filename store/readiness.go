@@ -14,10 +14,10 @@ const probeSlots = 16
 // database's clock is known, and the hot path reads and commits a write as the
 // serving role. It takes at most 2 seconds, and the database is asked at most once a
 // second, however many call it.
-func (u *Engine) Ready(ctx context.Context) error { return u.ready.Check(ctx) }
+func (e *Engine) Ready(ctx context.Context) error { return e.ready.Check(ctx) }
 
-func (u *Engine) probe(ctx context.Context) error {
-	conn, err := u.singleWrites.acquire(ctx)
+func (e *Engine) probe(ctx context.Context) error {
+	conn, err := e.singleWrites.acquire(ctx)
 	if err != nil {
 		return pg.Unready("the usage engine has no database connection", err)
 	}
@@ -27,21 +27,21 @@ func (u *Engine) probe(ctx context.Context) error {
 	}
 	_, err = conn.Exec(ctx, `
 		INSERT INTO readiness_probes (slot, written_at) VALUES ($1, $2)
-		ON CONFLICT (slot) DO UPDATE SET written_at = excluded.written_at`, rand.IntN(probeSlots), u.store.db.Clock.Now())
+		ON CONFLICT (slot) DO UPDATE SET written_at = excluded.written_at`, rand.IntN(probeSlots), e.store.db.Clock.Now())
 	if err != nil {
 		return pg.Unready("the database does not take writes", err)
 	}
-	reading, err := u.reads.acquire(ctx)
+	reading, err := e.reads.acquire(ctx)
 	if err != nil {
 		return pg.Unready("the usage engine has no database connection to read with", err)
 	}
 	pg.Release(reading)
-	if err := u.store.probePool(ctx); err != nil {
+	if err := e.store.probePool(ctx); err != nil {
 		return err
 	}
 	brief, cancel := context.WithTimeout(ctx, pg.ReadyTimeout/4) // for a measurement under way
 	defer cancel()
-	if err := u.store.db.Clock.Trust(brief); err != nil {
+	if err := e.store.db.Clock.Trust(brief); err != nil {
 		return &pg.NotReady{Sentence: "the time of the database is not known: " + err.Error()[len("store: "):], Cause: err}
 	}
 	return nil

@@ -36,21 +36,25 @@ type Usage struct {
 	metering.Usage
 }
 
-// request is a Usage on its way through a batch.
+// request is a Usage on its way through a batch. Until done only the goroutine that runs the
+// batch writes it, except state; of deferred ones also a prefetch, which the batch waits for.
 type request struct {
 	Usage
-	deadline    time.Time
-	decision    metering.Decision
-	group       *group // nil for a request of its own
-	byMember    bool   // explained on the dashboard, without an API key
-	resolved    bool   // failed before a decision, decided from the cache, or committed
-	deferred    bool   // moved to the next batch
-	wasDeferred bool   // deferred once already: a request is deferred at most once
-	answered    bool   // its caller goes on
+	deadline time.Time
+	decision metering.Decision
+	group    *group // nil for a request of its own
+	byMember bool   // explained on the dashboard, without an API key
+	// resolved: failed before a decision, or decided from the cache and, if it is an event,
+	// committed. Not final for deferred requests and the rest of a batch: a prefetch may have
+	// failed them, and their next attempt resets it.
+	resolved    bool
+	deferred    bool // moved to the next batch, which starts with it
+	wasDeferred bool // deferred once already: a request is deferred at most once
+	answered    bool // its caller was woken, before the rest of its batch: it is final
 	err         error
 	lastErr     error // of the last attempt; nil before the first
 	done        chan struct{}
-	state       atomic.Int32
+	state       atomic.Int32 // queued, claimed or abandoned: by the batch and by the caller
 }
 
 // States of a request: until a batch claims it, its caller may abandon it.
@@ -62,12 +66,12 @@ const (
 
 // claim makes the batch responsible for the request. It returns false when the caller
 // has abandoned it.
-func (p *request) claim() bool {
-	return p.state.CompareAndSwap(queued, claimed) || p.state.Load() == claimed
+func (r *request) claim() bool {
+	return r.state.CompareAndSwap(queued, claimed) || r.state.Load() == claimed
 }
 
 // reset prepares a request for another attempt.
-func (p *request) reset() { p.decision, p.resolved, p.err = metering.Decision{}, false, nil }
+func (r *request) reset() { r.decision, r.resolved, r.err = metering.Decision{}, false, nil }
 
 // EngineOptions configure the usage engine. The zero value is a good default.
 type EngineOptions struct {
@@ -106,7 +110,7 @@ type Engine struct {
 	reads  *hotPool
 	log    *slog.Logger
 	now    func() (int64, error)
-	places *pg.Places
+	places *pg.Places // Citus workers; plain Postgres is one place
 	ready  *pg.Readiness
 
 	lanes        int     // of single events, for each place
@@ -116,7 +120,7 @@ type Engine struct {
 	bulks      []*lane // of batches and groups
 	bulkWrites *hotPool
 	bulkTurn   sync.Mutex // see trackInTurn
-	lastSingle moment     // single event or check
+	lastSingle lastTime   // single event or check
 
 	unregister func() // ends being told of changed wallets
 
@@ -131,39 +135,39 @@ type Engine struct {
 
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	u := &Engine{store: s, lanes: cmp.Or(o.Lanes, s.singleLaneCount()), log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
-	if u.log == nil {
-		u.log = slog.New(slog.DiscardHandler)
+	e := &Engine{store: s, lanes: cmp.Or(o.Lanes, s.singleLaneCount()), log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
 	}
-	if err := u.openPools(ctx); err != nil {
+	if err := e.openPools(ctx); err != nil {
 		return nil, err
 	}
-	s.db.Clock.Conns.Store(u.singleWrites.Pool)
-	u.now, u.clockTolerance = s.db.Clock.Read, maxDecisionAge.Milliseconds()
+	s.db.Clock.Conns.Store(e.singleWrites.Pool)
+	e.now, e.clockTolerance = s.db.Clock.Read, maxDecisionAge.Milliseconds()
 	if o.Now != nil {
-		u.now, u.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
+		e.now, e.clockTolerance = func() (int64, error) { return o.Now(), nil }, anyDecisionAge
 	}
-	u.ready = &pg.Readiness{Probe: u.probe, Elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, Log: u.log}
-	u.openLanes()
-	u.unregister = s.db.OnWalletChange(u.evictWallet)
-	return u, nil
+	e.ready = &pg.Readiness{Probe: e.probe, Elapsed: func() time.Duration { return time.Since(pg.ProcessStart) }, Log: e.log}
+	e.openLanes()
+	e.unregister = s.db.OnWalletChange(e.evictWallet)
+	return e, nil
 }
 
 // Close finishes every accepted request, then closes the connections.
-func (u *Engine) Close() {
-	for _, l := range u.batchers() {
-		l.refuse()
+func (e *Engine) Close() {
+	for _, b := range e.batchers() {
+		b.refuse()
 	}
-	for _, l := range u.batchers() {
-		l.Close()
+	for _, b := range e.batchers() {
+		b.Close()
 	}
-	u.unregister()
-	u.store.db.Clock.Conns.CompareAndSwap(u.singleWrites.Pool, u.store.db.Pool)
-	u.closePools()
+	e.unregister()
+	e.store.db.Clock.Conns.CompareAndSwap(e.singleWrites.Pool, e.store.db.Pool)
+	e.closePools()
 }
 
 // Clock is the database's clock.
-func (u *Engine) Clock() *Clock { return u.store.db.Clock }
+func (e *Engine) Clock() *Clock { return e.store.db.Clock }
 
 // EngineStats are the engine's counters since it was opened.
 type EngineStats struct {
@@ -179,79 +183,79 @@ type EngineStats struct {
 }
 
 // Stats reads the counters.
-func (u *Engine) Stats() EngineStats {
+func (e *Engine) Stats() EngineStats {
 	s := EngineStats{
-		Conflicts:  u.conflicts.Load(),
-		Prefetched: u.prefetched.Load(),
-		Splits:     u.splits.Load(),
-		Retries:    u.retries.Load(),
-		Differing:  u.differing.Load(),
-		Borrowed:   u.borrowed.Load(),
-		Unlisted:   u.store.stats.DroppedDenials(),
+		Conflicts:  e.conflicts.Load(),
+		Prefetched: e.prefetched.Load(),
+		Splits:     e.splits.Load(),
+		Retries:    e.retries.Load(),
+		Differing:  e.differing.Load(),
+		Borrowed:   e.borrowed.Load(),
+		Unlisted:   e.store.stats.DroppedDenials(),
 	}
-	for _, l := range u.singles {
+	for _, l := range e.singles {
 		s.QueuedEvents += l.tracks.waiting()
 		s.QueuedChecks += l.checks.waiting()
 	}
-	for _, l := range u.bulks {
+	for _, l := range e.bulks {
 		s.QueuedBulk += l.tracks.waiting()
 	}
 	return s
 }
 
-// Track decides a request and records it atomically when it is accepted. A decision
-// that it returns is committed.
-func (u *Engine) Track(use Usage) (metering.Decision, error) {
-	p := &request{Usage: use}
-	d, err := u.submit(u.laneOf(u.singles, p).tracks, p)
+// Track decides a request and records it atomically when it is accepted. An accepted
+// decision is committed when Track returns.
+func (e *Engine) Track(event Usage) (metering.Decision, error) {
+	r := &request{Usage: event}
+	d, err := e.submit(e.laneOf(e.singles, r).tracks, r)
 	if d.Differs {
-		u.differing.Add(1)
+		e.differing.Add(1)
 	}
 	return d, err
 }
 
 // Check decides a request as Track would and records nothing.
-func (u *Engine) Check(use Usage) (metering.Decision, error) {
-	p := &request{Usage: use}
-	return u.submit(u.laneOf(u.singles, p).checks, p)
+func (e *Engine) Check(usage Usage) (metering.Decision, error) {
+	r := &request{Usage: usage}
+	return e.submit(e.laneOf(e.singles, r).checks, r)
 }
 
 // Explain decides a request as Check would for a key with permission. Members use it to
 // see why a request was denied, so it is not counted as a denial.
-func (u *Engine) Explain(use Usage) (metering.Decision, error) {
-	p := &request{Usage: use, byMember: true}
-	return u.submit(u.laneOf(u.singles, p).checks, p)
+func (e *Engine) Explain(usage Usage) (metering.Decision, error) {
+	r := &request{Usage: usage, byMember: true}
+	return e.submit(e.laneOf(e.singles, r).checks, r)
 }
 
-func (u *Engine) submit(l *batcher, p *request) (metering.Decision, error) {
-	u.prepare(p)
-	if err := l.submit(p); err != nil {
+func (e *Engine) submit(b *batcher, r *request) (metering.Decision, error) {
+	e.prepare(r)
+	if err := b.submit(r); err != nil {
 		return metering.Decision{}, err
 	}
-	if p.err != nil {
-		return metering.Decision{}, p.err
+	if r.err != nil {
+		return metering.Decision{}, r.err
 	}
-	if !p.byMember {
-		u.record(p, l.kind == CheckBatch)
+	if !r.byMember {
+		e.record(r, b.kind == CheckBatch)
 	}
-	return p.decision, nil
+	return r.decision, nil
 }
 
 // record counts a decision and keeps a denial. It writes nothing: the node flushes its
 // stats every few seconds.
-func (u *Engine) record(p *request, check bool) {
-	u.store.stats.RecordUsage(p.Scope, &p.decision, check)
-	if p.decision.Verdict == metering.Refused {
-		u.store.stats.RecordDenial(p.Scope, reports.Denial{
-			RequestID: p.RequestID, KeyID: p.KeyID, Identity: p.Identity, Check: check, Decision: p.decision,
+func (e *Engine) record(r *request, check bool) {
+	e.store.stats.RecordUsage(r.Scope, &r.decision, check)
+	if r.decision.Verdict == metering.Refused {
+		e.store.stats.RecordDenial(r.Scope, reports.Denial{
+			RequestID: r.RequestID, KeyID: r.KeyID, Identity: r.Identity, Check: check, Decision: r.decision,
 		})
 	}
 }
 
 // prepare sets the deadline of a request: its own, or the engine's if that is earlier.
-func (u *Engine) prepare(p *request) {
-	p.deadline, p.done = time.Now().Add(u.requestTimeout), make(chan struct{}, 1)
-	if own := p.Usage.Deadline; !own.IsZero() && own.Before(p.deadline) {
-		p.deadline = own
+func (e *Engine) prepare(r *request) {
+	r.deadline, r.done = time.Now().Add(e.requestTimeout), make(chan struct{}, 1)
+	if own := r.Usage.Deadline; !own.IsZero() && own.Before(r.deadline) {
+		r.deadline = own
 	}
 }

@@ -57,7 +57,7 @@ func (b *appBatch) raise(w *walletState, d *metering.Decision) {
 }
 
 // loadMarks reads the marks of the wallets, which are locked.
-func (b *appBatch) loadMarks(p *wire.Pipe) {
+func (b *appBatch) loadMarks(pipe *wire.Pipe) {
 	if len(b.rules) == 0 || len(b.byID) == 0 {
 		return
 	}
@@ -70,43 +70,43 @@ func (b *appBatch) loadMarks(p *wire.Pipe) {
 	for i := range b.rules {
 		rules.ID(b.rules[i].ID)
 	}
-	p.Send(pg.SelectLaterNotification, func(r *wire.Row) { *after = r.ID() }, b.scope.AppID[:], from[:])
-	p.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil))
+	pipe.Send(pg.SelectLaterNotification, func(row *wire.Row) { *after = row.ID() }, b.scope.AppID[:], from[:])
+	pipe.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil))
 }
 
-func (b *appBatch) scanMark(r *wire.Row) {
-	w := b.byID[r.ID()]
-	key := metering.MarkKey{RuleID: r.ID(), Threshold: uint64(r.Amount())}
-	w.marks[key] = metering.AlertMark{Armed: r.Bool(), FiredAt: r.Int8(), Period: r.Int8()}
+func (b *appBatch) scanMark(row *wire.Row) {
+	w := b.byID[row.ID()]
+	key := metering.MarkKey{RuleID: row.ID(), Threshold: uint64(row.Amount())}
+	w.marks[key] = metering.AlertMark{Armed: row.Bool(), FiredAt: row.Int8(), Period: row.Int8()}
 }
 
-func (b *appBatch) scanRule(r *wire.Row) {
-	rule := metering.AlertRule{ID: r.ID(), Key: r.Text(), Kind: metering.AlertKind(r.Text())}
-	watched, key, thresholds := r.ID(), r.Text(), r.Text()
-	rule.RearmPercent, rule.QuietHours, rule.Identity, rule.CreatedAt = r.Int8(), r.Int8(), r.Text(), r.Int8()
-	if err := ledger.CompleteAlertRule(&rule, watched, key, thresholds); err != nil && r.Err() == nil {
-		r.Fail(err)
+func (b *appBatch) scanRule(row *wire.Row) {
+	rule := metering.AlertRule{ID: row.ID(), Key: row.Text(), Kind: metering.AlertKind(row.Text())}
+	watched, key, thresholds := row.ID(), row.Text(), row.Text()
+	rule.RearmPercent, rule.QuietHours, rule.Identity, rule.CreatedAt = row.Int8(), row.Int8(), row.Text(), row.Int8()
+	if err := ledger.CompleteAlertRule(&rule, watched, key, thresholds); err != nil && row.Err() == nil {
+		row.Fail(err)
 	}
 	b.rules = append(b.rules, rule)
 }
 
 // writeAlerts writes the marks and the notifications of the batch's alerts, after the
 // wallets, whose locks protect the marks.
-func (b *appBatch) writeAlerts(p *wire.Pipe) {
+func (b *appBatch) writeAlerts(pipe *wire.Pipe) {
 	if len(b.alerts) == 0 {
 		return
 	}
-	type place struct {
+	type walletMark struct {
 		wallet ids.ID
 		metering.MarkKey
 	}
-	done := make(map[place]bool)
+	done := make(map[walletMark]bool)
 	wallet, rule, threshold, firedAt, period := wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn, wire.Int8Column, wire.Int8Column
 	// The last alert of a threshold wins: an allowance may be crossed in two periods.
 	for i := len(b.alerts) - 1; i >= 0; i-- {
 		a := &b.alerts[i]
 		for _, key := range a.Marked {
-			at := place{a.wallet.state.Wallet.ID, key}
+			at := walletMark{a.wallet.state.Wallet.ID, key}
 			if !done[at] {
 				done[at] = true
 				wallet.ID(at.wallet)
@@ -117,7 +117,7 @@ func (b *appBatch) writeAlerts(p *wire.Pipe) {
 			}
 		}
 	}
-	p.SendRows(markAlerts, markAlerts, []wire.Column{wallet, rule, threshold, firedAt, period}, b.scope.AppID[:])
+	pipe.SendRows(markAlerts, markAlerts, []wire.Column{wallet, rule, threshold, firedAt, period}, b.scope.AppID[:])
 	id, kind, about, data, createdAt := wire.UUIDColumn, wire.TextColumn, wire.UUIDColumn, wire.TextColumn, wire.Int8Column
 	for i := range b.alerts {
 		n := b.alerts[i].notification
@@ -127,5 +127,5 @@ func (b *appBatch) writeAlerts(p *wire.Pipe) {
 		data.Text(string(n.Data))
 		createdAt.Int8(n.CreatedAt)
 	}
-	p.SendRows(pg.InsertNotifications, pg.InsertNotifications, []wire.Column{id, kind, about, data, createdAt}, b.scope.AppID[:])
+	pipe.SendRows(pg.InsertNotifications, pg.InsertNotifications, []wire.Column{id, kind, about, data, createdAt}, b.scope.AppID[:])
 }

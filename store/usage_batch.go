@@ -56,15 +56,15 @@ func newAppBatch(scope tenancy.Scope) *appBatch {
 // of every batch.
 func groupByApp(requests []*request) []*appBatch {
 	var batches []*appBatch
-	place := make(map[ids.ID]*appBatch)
-	for _, u := range requests {
-		b := place[u.Scope.AppID]
+	byApp := make(map[ids.ID]*appBatch)
+	for _, r := range requests {
+		b := byApp[r.Scope.AppID]
 		if b == nil {
-			b = newAppBatch(u.Scope)
-			place[u.Scope.AppID] = b
+			b = newAppBatch(r.Scope)
+			byApp[r.Scope.AppID] = b
 			batches = append(batches, b)
 		}
-		b.requests = append(b.requests, u)
+		b.requests = append(b.requests, r)
 	}
 	slices.SortFunc(batches, func(a, b *appBatch) int { return slices.Compare(a.scope.AppID[:], b.scope.AppID[:]) })
 	return batches
@@ -77,8 +77,8 @@ func (b *appBatch) appTime(now int64) int64 { return now + b.clockOffset }
 func uniqueValues[T comparable](requests []*request, field func(*request) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		seen := make(map[T]bool, len(requests))
-		for _, u := range requests {
-			if value := field(u); !seen[value] {
+		for _, r := range requests {
+			if value := field(r); !seen[value] {
 				seen[value] = true
 				if !yield(value) {
 					return
@@ -94,36 +94,36 @@ func (b *appBatch) decide(now int64) {
 	for i := 0; i < len(b.requests); {
 		unit := unitAt(b.requests, i)
 		i += len(unit)
-		u := unit[0]
-		if u.group != nil {
+		r := unit[0]
+		if r.group != nil {
 			b.decideGroup(unit, now)
 			continue
 		}
-		if u.resolved {
+		if r.resolved {
 			continue
 		}
-		w := b.wallets[u.Identity]
+		w := b.wallets[r.Identity]
 		if w == nil {
 			// Without a wallet there is no balance and no plan: only a request that
 			// costs nothing is accepted, and its wallet has to be created first.
 			empty := metering.State{Now: b.appTime(now), Events: b.events}
-			u.decision = metering.Decide(&empty, u.Usage.Usage)
-			if u.decision.New {
-				empty.Apply(u.decision) // a later request may repeat its event id
-				b.events, b.missingWallets = empty.Events, append(b.missingWallets, u.Identity)
+			r.decision = metering.Decide(&empty, r.Usage.Usage)
+			if r.decision.New {
+				empty.Apply(r.decision) // a later request may repeat its event id
+				b.events, b.missingWallets = empty.Events, append(b.missingWallets, r.Identity)
 			}
 			continue
 		}
 		w.state.Now, w.state.Events = b.appTime(now), b.events
-		u.decision = metering.Decide(&w.state, u.Usage.Usage)
-		b.apply(w, u)
-		b.raise(w, &u.decision)
+		r.decision = metering.Decide(&w.state, r.Usage.Usage)
+		b.apply(w, r)
+		b.raise(w, &r.decision)
 	}
 }
 
 // apply adds a decision to the batch's state.
-func (b *appBatch) apply(w *walletState, u *request) {
-	d := &u.decision
+func (b *appBatch) apply(w *walletState, r *request) {
+	d := &r.decision
 	if !d.New {
 		return
 	}
@@ -141,12 +141,12 @@ func (b *appBatch) apply(w *walletState, u *request) {
 		if b.newlyUsed == nil {
 			b.newlyUsed = make(map[*metering.Feature]bool)
 		}
-		b.newlyUsed[u.Feature] = true
+		b.newlyUsed[r.Feature] = true
 	}
 	b.records = append(b.records, record{
 		Event:       d.Event,
-		keyID:       u.KeyID,
-		priceNumber: b.features[u.FeatureKey].priceNumber,
+		keyID:       r.KeyID,
+		priceNumber: b.features[r.FeatureKey].priceNumber,
 		seq:         w.seq,
 	})
 }
@@ -190,6 +190,6 @@ func (b *appBatch) markCommitted() {
 }
 
 // fail resolves a request with an error, before a decision.
-func (u *request) fail(err error) { u.resolved, u.err = true, err }
+func (r *request) fail(err error) { r.resolved, r.err = true, err }
 
 var errOverloaded = fault.New(fault.Overloaded)

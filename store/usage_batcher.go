@@ -23,45 +23,45 @@ type batcher struct {
 	idle  *sync.Cond
 }
 
-func newBatcher(u *Engine, kind string, limits queueLimits, work func([]*request)) *batcher {
-	l := &batcher{engine: u, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue(limits, u.store.db.Distributed)}
-	l.idle = sync.NewCond(&l.mu)
-	go l.loop()
-	return l
+func newBatcher(e *Engine, kind string, limits queueLimits, work func([]*request)) *batcher {
+	b := &batcher{engine: e, kind: kind, run: work, wake: make(chan struct{}), queue: newFairQueue(limits, e.store.db.Distributed)}
+	b.idle = sync.NewCond(&b.mu)
+	go b.loop()
+	return b
 }
 
 // submit queues a request and returns when it is resolved.
-func (l *batcher) submit(p *request) error {
-	if !l.start(p) {
+func (b *batcher) submit(r *request) error {
+	if !b.enqueueOrRun(r) {
 		return errOverloaded
 	}
-	return await(p)
+	return await(r)
 }
 
-// start queues a request. A caller that finds the batcher idle runs the batch itself,
-// which saves a single request two goroutine switches.
-func (l *batcher) start(p *request) bool {
-	l.mu.Lock()
-	if !l.queue.hasRoom(p.Scope.AppID, 1) {
-		l.mu.Unlock()
+// enqueueOrRun queues a request. A caller that finds the batcher idle runs the batch on
+// its own goroutine, which saves a single request two goroutine switches.
+func (b *batcher) enqueueOrRun(r *request) bool {
+	b.mu.Lock()
+	if !b.queue.hasRoom(r.Scope.AppID, 1) {
+		b.mu.Unlock()
 		return false
 	}
-	l.queue.push(p)
-	if l.busy {
-		l.mu.Unlock()
+	b.queue.push(r)
+	if b.busy {
+		b.mu.Unlock()
 		return true
 	}
-	l.busy = true
-	batch := l.queue.nextBatch()
-	l.mu.Unlock()
-	l.runBatch(batch)
-	l.startNext()
+	b.busy = true
+	batch := b.queue.nextBatch()
+	b.mu.Unlock()
+	b.runBatch(batch)
+	b.startNext()
 	return true
 }
 
-// startTogether queues requests of one application, to each lane its share: all of
+// enqueueTogether queues requests of one application, to each lane its share: all of
 // them or none.
-func startTogether(lanes []*lane, shares [][]*request) bool {
+func enqueueTogether(lanes []*lane, shares [][]*request) bool {
 	for _, l := range lanes {
 		l.tracks.mu.Lock()
 	}
@@ -71,20 +71,20 @@ func startTogether(lanes []*lane, shares [][]*request) bool {
 	}
 	var idle []*batcher
 	for i := range lanes {
-		l := lanes[i].tracks
+		b := lanes[i].tracks
 		if room && len(shares[i]) > 0 {
-			l.queue.push(shares[i]...)
-			if !l.busy {
-				l.busy = true
-				idle = append(idle, l)
+			b.queue.push(shares[i]...)
+			if !b.busy {
+				b.busy = true
+				idle = append(idle, b)
 			}
 		}
 	}
 	for _, l := range lanes {
 		l.tracks.mu.Unlock()
 	}
-	for _, l := range idle {
-		l.wake <- struct{}{}
+	for _, b := range idle {
+		b.wake <- struct{}{}
 	}
 	return room
 }
@@ -94,28 +94,28 @@ var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
 // await waits until the request is resolved or its deadline has passed. A request that
 // no batch has claimed by then was certainly not recorded; otherwise the outcome is
 // unknown.
-func await(p *request) error {
+func await(r *request) error {
 	select {
-	case <-p.done:
+	case <-r.done:
 		return nil
 	default:
 	}
 	timer := timers.Get().(*time.Timer)
-	timer.Reset(time.Until(p.deadline))
+	timer.Reset(time.Until(r.deadline))
 	defer func() {
 		timer.Stop()
 		timers.Put(timer)
 	}()
 	select {
-	case <-p.done:
+	case <-r.done:
 		return nil
 	case <-timer.C:
 	}
-	if p.state.CompareAndSwap(queued, abandoned) {
+	if r.state.CompareAndSwap(queued, abandoned) {
 		return errOverloaded
 	}
 	select {
-	case <-p.done: // resolved at the deadline
+	case <-r.done: // resolved at the deadline
 		return nil
 	default:
 		return errOutOfTime
@@ -126,119 +126,119 @@ var errOutOfTime = errors.New("store: deadline passed while a batch was running"
 
 // startNext hands the queue to the batcher's goroutine when requests have arrived
 // meanwhile.
-func (l *batcher) startNext() {
-	l.mu.Lock()
-	waiting := l.queue.size > 0
+func (b *batcher) startNext() {
+	b.mu.Lock()
+	waiting := b.queue.size > 0
 	if !waiting {
-		l.busy = false
-		l.idle.Broadcast()
+		b.busy = false
+		b.idle.Broadcast()
 	}
-	l.mu.Unlock()
+	b.mu.Unlock()
 	if waiting {
-		l.wake <- struct{}{}
+		b.wake <- struct{}{}
 	}
 }
 
-func (l *batcher) loop() {
-	for range l.wake {
+func (b *batcher) loop() {
+	for range b.wake {
 		for {
 			// Goroutines that are ready to submit run first: fuller batches cost less,
 			// and with none ready this returns at once.
 			runtime.Gosched()
-			l.mu.Lock()
-			batch := l.queue.nextBatch()
+			b.mu.Lock()
+			batch := b.queue.nextBatch()
 			if len(batch) == 0 {
-				l.busy = false
-				l.idle.Broadcast()
-				l.mu.Unlock()
+				b.busy = false
+				b.idle.Broadcast()
+				b.mu.Unlock()
 				break
 			}
-			l.mu.Unlock()
-			l.runBatch(batch)
+			b.mu.Unlock()
+			b.runBatch(batch)
 		}
 	}
 }
 
 // runBatch runs a batch and wakes every caller that is neither deferred nor answered
 // already. It recovers panics, so that no caller waits forever.
-func (l *batcher) runBatch(batch []*request) {
-	span := l.startSpan(batch)
+func (b *batcher) runBatch(batch []*request) {
+	span := b.startSpan(batch)
 	defer func() {
 		if cause := recover(); cause != nil {
-			l.engine.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
-			for _, p := range batch {
-				if p.answered {
+			b.engine.log.Error("usage batch panicked", "cause", fmt.Sprint(cause))
+			for _, r := range batch {
+				if r.answered {
 					continue
 				}
-				p.deferred, p.err = false, fmt.Errorf("store: usage batch panicked: %v", cause)
+				r.deferred, r.err = false, fmt.Errorf("store: usage batch panicked: %v", cause)
 			}
 		}
 		if span != nil {
 			endSpan(span, batch)
 		}
-		l.complete(batch)
+		b.complete(batch)
 	}()
-	observe := l.engine.observeBatch
+	observe := b.engine.observeBatch
 	if observe == nil {
-		l.run(batch)
+		b.run(batch)
 		return
 	}
 	begun := time.Now()
-	l.run(batch)
-	observe(Batch{Kind: l.kind, Size: len(batch), Took: time.Since(begun)})
+	b.run(batch)
+	observe(Batch{Kind: b.kind, Size: len(batch), Took: time.Since(begun)})
 }
 
 // answerOthers wakes the callers of requests that are resolved before the rest of their
 // batch is. A prefetch, which decides nothing, may have failed requests of the rest.
 func answerOthers(batch, rest []*request) {
 	resetAll(rest)
-	for _, p := range batch {
-		if p.resolved && !p.deferred && p.group == nil {
-			p.answered = true
-			p.done <- struct{}{}
+	for _, r := range batch {
+		if r.resolved && !r.deferred && r.group == nil {
+			r.answered = true
+			r.done <- struct{}{}
 		}
 	}
 }
 
-func (l *batcher) complete(batch []*request) {
+func (b *batcher) complete(batch []*request) {
 	var again []*request
-	for _, p := range batch {
+	for _, r := range batch {
 		switch {
-		case p.answered:
-		case p.deferred:
-			p.deferred = false
-			again = append(again, p)
+		case r.answered:
+		case r.deferred:
+			r.deferred = false
+			again = append(again, r)
 		default:
-			p.done <- struct{}{}
+			r.done <- struct{}{}
 		}
 	}
 	if len(again) > 0 {
-		l.mu.Lock()
-		l.queue.requeue(again)
-		l.mu.Unlock()
+		b.mu.Lock()
+		b.queue.requeue(again)
+		b.mu.Unlock()
 	}
 }
 
-func (l *batcher) waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queue.size
+func (b *batcher) waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.queue.size
 }
 
 // refuse rejects every later request.
-func (l *batcher) refuse() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.queue.closed = true
+func (b *batcher) refuse() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue.closed = true
 }
 
 // Close waits until every accepted request is resolved and stops the goroutine.
-func (l *batcher) Close() {
-	l.refuse()
-	l.mu.Lock()
-	for l.busy {
-		l.idle.Wait()
+func (b *batcher) Close() {
+	b.refuse()
+	b.mu.Lock()
+	for b.busy {
+		b.idle.Wait()
 	}
-	l.mu.Unlock()
-	close(l.wake)
+	b.mu.Unlock()
+	close(b.wake)
 }

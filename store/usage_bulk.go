@@ -15,63 +15,63 @@ type Outcome struct {
 // TrackBatch decides and records requests of one application, each on its own, as Track
 // would one after the other: those of one wallet in their order. It returns an error
 // before anything is done when the queue has no room for all of them.
-func (u *Engine) TrackBatch(uses []Usage) ([]Outcome, error) {
-	requests := make([]*request, len(uses))
-	for i := range uses {
-		requests[i] = &request{Usage: uses[i]}
-		u.prepare(requests[i])
+func (e *Engine) TrackBatch(events []Usage) ([]Outcome, error) {
+	requests := make([]*request, len(events))
+	for i := range events {
+		requests[i] = &request{Usage: events[i]}
+		e.prepare(requests[i])
 	}
-	if !startTogether(u.bulks, u.spread(requests)) {
+	if !enqueueTogether(e.bulks, e.spread(requests)) {
 		return nil, errOverloaded
 	}
 	outcomes := make([]Outcome, len(requests))
-	for i, p := range requests {
-		outcomes[i] = u.outcome(p, await(p))
+	for i, r := range requests {
+		outcomes[i] = e.outcome(r, await(r))
 	}
 	return outcomes, nil
 }
 
 // spread divides requests by the lanes of their wallets. Where two have one event id,
 // their order matters across wallets, so the first one's lane gets them all.
-func (u *Engine) spread(requests []*request) [][]*request {
-	shares := make([][]*request, len(u.bulks))
-	if len(u.bulks) == 1 || repeatsEventID(requests) {
-		shares[u.laneIndex(len(u.bulks), requests[0])] = requests
+func (e *Engine) spread(requests []*request) [][]*request {
+	shares := make([][]*request, len(e.bulks))
+	if len(e.bulks) == 1 || repeatsEventID(requests) {
+		shares[e.laneIndex(len(e.bulks), requests[0])] = requests
 		return shares
 	}
-	place := u.places.Of(requests[0].Scope.AppID) // one for all, though it may change meanwhile
-	for _, p := range requests {
-		i := u.laneAt(len(u.bulks), place, p.Identity)
-		shares[i] = append(shares[i], p)
+	place := e.places.Of(requests[0].Scope.AppID) // one for all, though it may change meanwhile
+	for _, r := range requests {
+		i := e.laneAt(len(e.bulks), place, r.Identity)
+		shares[i] = append(shares[i], r)
 	}
 	return shares
 }
 
-func (u *Engine) outcome(p *request, err error) Outcome {
+func (e *Engine) outcome(r *request, err error) Outcome {
 	if err != nil {
 		return Outcome{Err: err}
 	}
-	if p.err != nil {
-		return Outcome{Err: p.err}
+	if r.err != nil {
+		return Outcome{Err: r.err}
 	}
-	if p.decision.Differs {
-		u.differing.Add(1)
+	if r.decision.Differs {
+		e.differing.Add(1)
 	}
-	u.record(p, false)
-	return Outcome{Decision: p.decision}
+	e.record(r, false)
+	return Outcome{Decision: r.decision}
 }
 
 // TrackGroup decides and records requests for one wallet together: all of them are
 // recorded, or none. If none is, it returns the error and the index of the first request
 // that refuses the group.
-func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err error) {
-	head := &request{Usage: uses[0], group: &group{}}
-	u.prepare(head)
-	for i := range uses {
-		member := &request{Usage: uses[i], group: head.group, deadline: head.deadline}
+func (e *Engine) TrackGroup(events []Usage) (outcomes []Outcome, refused int, err error) {
+	head := &request{Usage: events[0], group: &group{}}
+	e.prepare(head)
+	for i := range events {
+		member := &request{Usage: events[i], group: head.group, deadline: head.deadline}
 		head.group.members = append(head.group.members, member)
 	}
-	if err := u.laneOf(u.bulks, head).tracks.submit(head); err != nil {
+	if err := e.laneOf(e.bulks, head).tracks.submit(head); err != nil {
 		return nil, 0, err
 	}
 	if head.err != nil {
@@ -83,13 +83,13 @@ func (u *Engine) TrackGroup(uses []Usage) (outcomes []Outcome, refused int, err 
 		}
 		if v := member.decision.Verdict; v == metering.Refused || v == metering.Unprocessable {
 			if member.decision.Code != fault.GroupConflict { // a mistake of the caller, and no denial
-				u.record(member, false)
+				e.record(member, false)
 			}
 			return nil, i, member.decision.Err()
 		}
 	}
 	for _, member := range head.group.members {
-		outcomes = append(outcomes, u.outcome(member, nil))
+		outcomes = append(outcomes, e.outcome(member, nil))
 	}
 	return outcomes, 0, nil
 }
@@ -101,18 +101,18 @@ type group struct{ members []*request }
 // expandGroups replaces the heads of groups by their members.
 func expandGroups(requests []*request) []*request {
 	expanded := requests[:0:0]
-	for i, p := range requests {
-		if p.group == nil {
+	for i, r := range requests {
+		if r.group == nil {
 			if expanded != nil {
-				expanded = append(expanded, p)
+				expanded = append(expanded, r)
 			}
 			continue
 		}
 		if expanded == nil {
 			expanded = append(expanded, requests[:i]...)
 		}
-		if p.claim() { // else its caller has abandoned it
-			expanded = append(expanded, p.group.members...)
+		if r.claim() { // else its caller has abandoned it
+			expanded = append(expanded, r.group.members...)
 		}
 	}
 	if expanded == nil {
@@ -148,16 +148,16 @@ func splitPoint(requests []*request) int {
 }
 
 func resetAll(requests []*request) {
-	for _, p := range requests {
-		p.reset()
+	for _, r := range requests {
+		r.reset()
 	}
 }
 
 // decideGroup decides the members of a group against the state left by earlier
 // requests. A refused group leaves no trace in the state.
 func (b *appBatch) decideGroup(members []*request, now int64) {
-	for _, p := range members {
-		if p.resolved { // it failed before a decision, and the group with it
+	for _, r := range members {
+		if r.resolved { // it failed before a decision, and the group with it
 			return
 		}
 	}
@@ -179,14 +179,14 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 		}
 		return
 	}
-	for i, p := range members {
-		p.decision = decisions[i]
-		recorded = recorded || p.decision.New
+	for i, r := range members {
+		r.decision = decisions[i]
+		recorded = recorded || r.decision.New
 		if w != nil {
-			b.apply(w, p)
-			b.raise(w, &p.decision)
+			b.apply(w, r)
+			b.raise(w, &r.decision)
 		} else {
-			state.Apply(p.decision)
+			state.Apply(r.decision)
 		}
 	}
 	if w == nil && recorded {
@@ -205,18 +205,18 @@ func (b *appBatch) acceptGroup(w *walletState, members []*request) bool {
 			return false
 		}
 	}
-	for i, p := range members {
-		p.decision = decisions[i]
-		b.apply(w, p)
-		b.raise(w, &p.decision)
+	for i, r := range members {
+		r.decision = decisions[i]
+		b.apply(w, r)
+		b.raise(w, &r.decision)
 	}
 	return true
 }
 
 func usagesOf(requests []*request) []metering.Usage {
 	list := make([]metering.Usage, len(requests))
-	for i, p := range requests {
-		list[i] = p.Usage.Usage
+	for i, r := range requests {
+		list[i] = r.Usage.Usage
 	}
 	return list
 }

@@ -90,8 +90,8 @@ func (w *walletState) setBilled(key metering.BilledKey, transaction ids.ID) {
 }
 
 // canDecide reports whether all keyed rows that the usage needs are present.
-func (w *walletState) canDecide(use metering.Usage) bool {
-	needed := w.state.Keys(use)
+func (w *walletState) canDecide(usage metering.Usage) bool {
+	needed := w.state.Keys(usage)
 	return (needed.Counter.Period.IsZero() || w.hasCounter(needed.Counter)) &&
 		(needed.Billed.Period.IsZero() || w.hasBilled(needed.Billed))
 }

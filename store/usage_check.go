@@ -21,23 +21,23 @@ var selectVersions = pg.Declare("read versions", `
 
 // check resolves checks: the same reads and decisions as track, without locks or
 // writes.
-func (u *lane) check(requests []*request) {
-	u.runUntilResolved(u.reads, u.checkOptimistic(u.dropExpired(requests)), u.checkSnapshot)
+func (l *lane) check(requests []*request) {
+	l.engine.runUntilResolved(l.engine.reads, l.checkOptimistic(l.engine.dropExpired(requests)), l.checkSnapshot)
 }
 
 // checkSnapshot is one attempt at answering checks by reading everything in one
 // snapshot.
-func (u *lane) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := wire.NewPipe(ctx, conn)
-	p.SendCommand(pg.BeginSnapshot)
+func (l *lane) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	pipe := wire.NewPipe(ctx, conn)
+	pipe.SendCommand(pg.BeginSnapshot)
 	for _, b := range batches {
-		b.loadCatalog(p)
-		b.loadWallets(p)
+		b.loadCatalog(pipe)
+		b.loadWallets(pipe)
 	}
-	if err := p.Run(); err != nil {
+	if err := pipe.Run(); err != nil {
 		return err
 	}
-	if err := u.checkClock(batches, now); err != nil {
+	if err := l.engine.checkClock(batches, now); err != nil {
 		return err
 	}
 	if err := loadKeyedRows(wire.NewPipe(ctx, conn), batches, now); err != nil {
@@ -48,22 +48,22 @@ func (u *lane) checkSnapshot(ctx context.Context, conn *pgx.Conn, batches []*app
 	}
 	for _, b := range batches {
 		b.decideEach(now)
-		u.cache.merge(b)
+		l.cache.merge(b)
 	}
 	return nil
 }
 
 // decideEach decides every request independently of the others.
 func (b *appBatch) decideEach(now int64) {
-	for _, p := range b.requests {
-		if p.resolved {
+	for _, r := range b.requests {
+		if r.resolved {
 			continue
 		}
 		state := &metering.State{Now: b.appTime(now)}
-		if w := b.wallets[p.Identity]; w != nil {
+		if w := b.wallets[r.Identity]; w != nil {
 			state = &w.state
 		}
-		p.decision = metering.Decide(state, p.Usage.Usage)
+		r.decision = metering.Decide(state, r.Usage.Usage)
 	}
 }
 
@@ -84,12 +84,12 @@ type walletVersion struct {
 
 // checkOptimistic answers checks from the cache once the stored versions are read to be
 // the cached ones, and returns the others.
-func (u *lane) checkOptimistic(requests []*request) (rest []*request) {
-	now, err := u.now()
+func (l *lane) checkOptimistic(requests []*request) (rest []*request) {
+	now, err := l.engine.now()
 	if err != nil {
 		return requests
 	}
-	cached, rest := u.cache.cachedStates(requests, now)
+	cached, rest := l.cache.cachedStates(requests, now)
 	if len(cached) == 0 {
 		return requests
 	}
@@ -98,11 +98,11 @@ func (u *lane) checkOptimistic(requests []*request) (rest []*request) {
 		known[i] = g.request
 	}
 	var seen storedVersions
-	err = u.inTransaction(u.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) (err error) {
+	err = l.engine.runAttempt(l.engine.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) (err error) {
 		if seen, err = readVersions(ctx, conn, batches); err != nil {
 			return err
 		}
-		return u.checkClock(batches, now)
+		return l.engine.checkClock(batches, now)
 	})
 	for _, g := range cached {
 		if err == nil && seen.matches(g) {
@@ -120,32 +120,32 @@ func (u *lane) checkOptimistic(requests []*request) (rest []*request) {
 func (m *usageCache) cachedStates(requests []*request, now int64) (list []cachedState, rest []*request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range requests {
-		w := m.lookupWallet(p, now)
-		if w == nil || w.touched || !m.authorizes(p, now) {
-			rest = append(rest, p)
+	for _, r := range requests {
+		w := m.lookupWallet(r, now)
+		if w == nil || w.touched || !m.authorizes(r, now) {
+			rest = append(rest, r)
 			continue
 		}
-		app, _ := m.apps.Peek(p.Scope.AppID)
-		feature := *p.Feature // a batch of tracks may mark it as used meanwhile
-		p.Feature = &feature
-		list = append(list, cachedState{request: p, state: w.copyFor(p.Usage.Usage), epoch: app.epoch, wallet: walletVersion{w.state.Wallet.ID, w.version}})
+		app, _ := m.apps.Peek(r.Scope.AppID)
+		feature := *r.Feature // a batch of tracks may mark it as used meanwhile
+		r.Feature = &feature
+		list = append(list, cachedState{request: r, state: w.copyFor(r.Usage.Usage), epoch: app.epoch, wallet: walletVersion{w.state.Wallet.ID, w.version}})
 	}
 	return list, rest
 }
 
-func (m *usageCache) authorizes(p *request, now int64) bool {
-	app, _ := m.apps.Peek(p.Scope.AppID)
-	key := app.keys[p.KeyID]
+func (m *usageCache) authorizes(r *request, now int64) bool {
+	app, _ := m.apps.Peek(r.Scope.AppID)
+	key := app.keys[r.KeyID]
 	return key.Usable(now) == nil && key.Permissions.Has(tenancy.EventsIngest)
 }
 
 // copyFor copies the state that one request needs.
-func (w *walletState) copyFor(use metering.Usage) metering.State {
+func (w *walletState) copyFor(usage metering.Usage) metering.State {
 	state := w.state
 	state.Wallet.Balances = slices.Clone(state.Wallet.Balances)
 	state.Events, state.Used, state.Billed = nil, nil, nil
-	needed := w.state.Keys(use)
+	needed := w.state.Keys(usage)
 	if used, known := w.state.Used[needed.Counter]; known {
 		state.Used = map[metering.CounterKey]int64{needed.Counter: used}
 	}
@@ -165,16 +165,16 @@ type storedVersions struct {
 // a price that changes in between does not affect a wallet.
 func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (storedVersions, error) {
 	seen := storedVersions{epochs: make(map[ids.ID]int64), wallets: make(map[walletKey]walletVersion)}
-	p := wire.NewReadPipe(ctx, conn)
+	pipe := wire.NewReadPipe(ctx, conn)
 	for _, b := range batches {
 		app := b.scope.AppID
-		p.Send(pg.SelectEpoch, func(r *wire.Row) { seen.epochs[app], _, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app[:])
-		p.Send(selectVersions, func(r *wire.Row) {
-			identity := r.Text()
-			seen.wallets[walletKey{app, identity}] = walletVersion{r.ID(), r.Int8()}
+		pipe.Send(pg.SelectEpoch, func(row *wire.Row) { seen.epochs[app], _, b.databaseTime = row.Int8(), row.Int8(), row.Int8() }, app[:])
+		pipe.Send(selectVersions, func(row *wire.Row) {
+			identity := row.Text()
+			seen.wallets[walletKey{app, identity}] = walletVersion{row.ID(), row.Int8()}
 		}, app[:], b.encodedIdentities())
 	}
-	return seen, p.Run()
+	return seen, pipe.Run()
 }
 
 func (s storedVersions) matches(g cachedState) bool {

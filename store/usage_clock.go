@@ -25,8 +25,8 @@ const (
 )
 
 // oldestID is the oldest id that usage may have: a node that was suspended has older ones.
-func (u *Engine) oldestID() (oldest ids.ID) {
-	if now, err := u.now(); err == nil && u.clockTolerance != anyDecisionAge {
+func (e *Engine) oldestID() (oldest ids.ID) {
+	if now, err := e.now(); err == nil && e.clockTolerance != anyDecisionAge {
 		oldest = pg.IDAt(now - maxIDAge.Milliseconds())
 	}
 	return oldest
@@ -39,18 +39,18 @@ func isClockError(err error) bool {
 
 // checkClock compares the database time that came with the epochs to the node's clock
 // before and after. A node that was suspended finds the database ahead.
-func (u *Engine) checkClock(batches []*appBatch, before int64) error {
-	if u.clockTolerance == anyDecisionAge {
+func (e *Engine) checkClock(batches []*appBatch, before int64) error {
+	if e.clockTolerance == anyDecisionAge {
 		return nil
 	}
-	after, err := u.now()
+	after, err := e.now()
 	if err != nil {
 		return err
 	}
 	slack := maxClockDifference.Milliseconds()
 	for _, b := range batches {
 		if b.databaseTime != 0 && (b.databaseTime < before-slack || b.databaseTime > after+slack) {
-			u.store.db.Clock.Doubt()
+			e.store.db.Clock.Doubt()
 			return pg.ErrClockOff
 		}
 	}
@@ -59,8 +59,8 @@ func (u *Engine) checkClock(batches []*appBatch, before int64) error {
 
 // awaitClock waits for a clock measurement until the requests expire, and returns why
 // the clock is still unknown after it.
-func (u *Engine) awaitClock(requests []*request) error {
-	ctx, cancel := context.WithDeadline(context.Background(), u.attemptDeadline(requests))
+func (e *Engine) awaitClock(requests []*request) error {
+	ctx, cancel := context.WithDeadline(context.Background(), e.attemptDeadline(requests))
 	defer cancel()
-	return u.store.db.Clock.Await(ctx)
+	return e.store.db.Clock.Await(ctx)
 }

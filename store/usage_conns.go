@@ -66,8 +66,8 @@ type hotPool struct {
 // wasIdle marks a connection that has to be pinged first.
 const wasIdle = "purser_was_idle"
 
-func (u *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, error) {
-	s := u.store
+func (e *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, error) {
+	s := e.store
 	config := s.db.Pool.Config()
 	config.MinConns, config.MaxConns = int32(kept), int32(kept+more)
 	config.MaxConnLifetime = 0 // no limit
@@ -80,7 +80,7 @@ func (u *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, err
 		if err != nil {
 			return err
 		}
-		u.server.Store(started)
+		e.server.Store(started)
 		return prepareAll(ctx, conn)
 	}
 	// acquire pings instead: when the server is silent, a connection that the pool
@@ -99,7 +99,7 @@ func (u *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, err
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	hot := &hotPool{Pool: pool, store: s, borrowed: &u.borrowed}
+	hot := &hotPool{Pool: pool, store: s, borrowed: &e.borrowed}
 	if kept == 0 {
 		return hot, nil
 	}
@@ -210,8 +210,8 @@ type PoolStats struct {
 func (s *Store) PoolStats() PoolStats { return poolStats("general", s.db.Pool) }
 
 // PoolStats reads the figures of the hot path's pools.
-func (u *Engine) PoolStats() []PoolStats {
-	return []PoolStats{poolStats(EventBatch, u.singleWrites.Pool), poolStats(CheckBatch, u.reads.Pool), poolStats(BulkBatch, u.bulkWrites.Pool)}
+func (e *Engine) PoolStats() []PoolStats {
+	return []PoolStats{poolStats(EventBatch, e.singleWrites.Pool), poolStats(CheckBatch, e.reads.Pool), poolStats(BulkBatch, e.bulkWrites.Pool)}
 }
 
 func poolStats(name string, pool *pgxpool.Pool) PoolStats {

@@ -150,7 +150,7 @@ const firstEventColumn = 5
 
 // writeEvents inserts the events in the order of their ids, so that two nodes which
 // insert the same ids cannot deadlock.
-func (b *appBatch) writeEvents(p *wire.Pipe, now, tolerance int64) {
+func (b *appBatch) writeEvents(pipe *wire.Pipe, now, tolerance int64) {
 	sorted := make([]*record, len(b.records)) // a record is hundreds of bytes
 	for i := range b.records {
 		sorted[i] = &b.records[i]
@@ -164,7 +164,7 @@ func (b *appBatch) writeEvents(p *wire.Pipe, now, tolerance int64) {
 			c.put(&columns[i], r, now)
 		}
 	}
-	p.SendRows(insert.one, insert.many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))
+	pipe.SendRows(insert.one, insert.many, columns, b.scope.AppID[:], int8Param(now), int8Param(b.epoch), int8Param(tolerance))
 }
 
 // rareGroups is the set of groups of rare columns that the records need.

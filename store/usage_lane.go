@@ -17,7 +17,7 @@ import (
 // the wallets that it changes. Two lanes meet only in the database, as two nodes
 // do, so a wallet that both change costs retries and never a wrong balance.
 type lane struct {
-	*Engine
+	engine *Engine // what lanes share
 	tracks *batcher
 	checks *batcher // nil for batches and groups
 	writes *hotPool
@@ -38,8 +38,8 @@ const (
 	bulkLanes = 2
 	// maxBulkWallets bounds the caches of the bulk lanes.
 	maxBulkWallets = 40_000
-	// recently is how long after a single event or check the bulk lanes take turns.
-	recently = time.Second
+	// bulkYieldWindow is how long after a single event or check the bulk lanes take turns.
+	bulkYieldWindow = time.Second
 )
 
 // singleLaneCount is how many lanes of single events each place has.
@@ -61,29 +61,29 @@ func (s *Store) bulkLaneCount(places int) int {
 
 // openPools opens the connections of the lanes and of reads. The bulk lanes connect
 // with their first batch: most servers never see one.
-func (u *Engine) openPools(ctx context.Context) (err error) {
-	if u.places, err = u.store.db.Places(ctx, u.log); err != nil {
+func (e *Engine) openPools(ctx context.Context) (err error) {
+	if e.places, err = e.store.db.Places(ctx, e.log); err != nil {
 		return err
 	}
-	lanes := u.lanes * u.places.Count()
+	lanes := e.lanes * e.places.Count()
 	for _, pool := range []struct {
 		opened     **hotPool
 		kept, most int
 	}{
-		{&u.singleWrites, u.lanes, lanes + spareConns},
-		{&u.reads, keptReadConns, u.store.readConns(lanes, u.places.Count())},
-		{&u.bulkWrites, 0, u.store.bulkLaneCount(u.places.Count())},
+		{&e.singleWrites, e.lanes, lanes + spareConns},
+		{&e.reads, keptReadConns, e.store.readConns(lanes, e.places.Count())},
+		{&e.bulkWrites, 0, e.store.bulkLaneCount(e.places.Count())},
 	} {
-		if *pool.opened, err = u.openHotPool(ctx, pool.kept, pool.most-pool.kept); err != nil {
-			u.closePools()
+		if *pool.opened, err = e.openHotPool(ctx, pool.kept, pool.most-pool.kept); err != nil {
+			e.closePools()
 			return err
 		}
 	}
 	return nil
 }
 
-func (u *Engine) closePools() {
-	for _, pool := range []*hotPool{u.singleWrites, u.bulkWrites, u.reads} {
+func (e *Engine) closePools() {
+	for _, pool := range []*hotPool{e.singleWrites, e.bulkWrites, e.reads} {
 		if pool != nil {
 			pool.Close()
 		}
@@ -91,28 +91,28 @@ func (u *Engine) closePools() {
 }
 
 // openLanes starts the lanes, as many for every place.
-func (u *Engine) openLanes() {
-	lanes := u.lanes * u.places.Count()
+func (e *Engine) openLanes() {
+	lanes := e.lanes * e.places.Count()
 	for range lanes {
-		l := &lane{Engine: u, writes: u.singleWrites, cache: newUsageCache(maxCachedWallets / lanes)}
-		l.tracks = newBatcher(u, EventBatch, singleLimits, u.noted(l.track))
-		l.checks = newBatcher(u, CheckBatch, singleLimits, u.noted(l.check))
-		u.singles = append(u.singles, l)
+		l := &lane{engine: e, writes: e.singleWrites, cache: newUsageCache(maxCachedWallets / lanes)}
+		l.tracks = newBatcher(e, EventBatch, singleLimits, e.recordingSingle(l.track))
+		l.checks = newBatcher(e, CheckBatch, singleLimits, e.recordingSingle(l.check))
+		e.singles = append(e.singles, l)
 	}
-	bulks := u.store.bulkLaneCount(u.places.Count())
+	bulks := e.store.bulkLaneCount(e.places.Count())
 	for range bulks {
-		l := &lane{Engine: u, writes: u.bulkWrites, cache: newUsageCache(max(1, maxBulkWallets/bulks)), ordered: true}
-		l.tracks = newBatcher(u, BulkBatch, bulkLimits, l.trackInTurn)
-		u.bulks = append(u.bulks, l)
+		l := &lane{engine: e, writes: e.bulkWrites, cache: newUsageCache(max(1, maxBulkWallets/bulks)), ordered: true}
+		l.tracks = newBatcher(e, BulkBatch, bulkLimits, l.trackInTurn)
+		e.bulks = append(e.bulks, l)
 	}
 }
 
 // batchers are those of all lanes.
-func (u *Engine) batchers() (list []*batcher) {
-	for _, l := range u.singles {
+func (e *Engine) batchers() (list []*batcher) {
+	for _, l := range e.singles {
 		list = append(list, l.tracks, l.checks)
 	}
-	for _, l := range u.bulks {
+	for _, l := range e.bulks {
 		list = append(list, l.tracks)
 	}
 	return list
@@ -121,12 +121,12 @@ func (u *Engine) batchers() (list []*batcher) {
 // trackInTurn tracks a batch. While single events or checks arrive, only one bulk lane
 // runs at a time: two would take both cores of a small machine from them. On Citus the
 // work is that of different workers.
-func (u *lane) trackInTurn(requests []*request) {
-	if !u.store.db.Distributed && u.lastSingle.isRecent() {
-		u.bulkTurn.Lock()
-		defer u.bulkTurn.Unlock()
+func (l *lane) trackInTurn(requests []*request) {
+	if !l.engine.store.db.Distributed && l.engine.lastSingle.isRecent() {
+		l.engine.bulkTurn.Lock()
+		defer l.engine.bulkTurn.Unlock()
 	}
-	u.track(requests)
+	l.track(requests)
 }
 
 // laneSeed spreads wallets over the lanes, differently in every process.
@@ -135,33 +135,33 @@ var laneSeed = maphash.MakeSeed()
 // laneOf is the lane of a request's wallet, among those of the place where its
 // application is: what one lane changes, the other need not read again, and a place that
 // does not answer stops no other.
-func (u *Engine) laneOf(lanes []*lane, p *request) *lane {
-	return lanes[u.laneIndex(len(lanes), p)]
+func (e *Engine) laneOf(lanes []*lane, r *request) *lane {
+	return lanes[e.laneIndex(len(lanes), r)]
 }
 
-func (u *Engine) laneIndex(lanes int, p *request) int {
-	return u.laneAt(lanes, u.places.Of(p.Scope.AppID), p.Identity)
+func (e *Engine) laneIndex(lanes int, r *request) int {
+	return e.laneAt(lanes, e.places.Of(r.Scope.AppID), r.Identity)
 }
 
-func (u *Engine) laneAt(lanes, place int, identity string) int {
-	each := lanes / u.places.Count()
+func (e *Engine) laneAt(lanes, place int, identity string) int {
+	each := lanes / e.places.Count()
 	return place*each + int(maphash.String(laneSeed, identity)%uint64(each))
 }
 
-// moment is when something last happened, since the process started.
-type moment struct{ at atomic.Int64 }
+// lastTime is when something last happened, since the process started.
+type lastTime struct{ at atomic.Int64 }
 
-func (m *moment) set() { m.at.Store(int64(time.Since(pg.ProcessStart))) }
+func (t *lastTime) set() { t.at.Store(int64(time.Since(pg.ProcessStart))) }
 
-func (m *moment) isRecent() bool {
-	at := m.at.Load()
-	return at != 0 && time.Since(pg.ProcessStart)-time.Duration(at) < recently
+func (t *lastTime) isRecent() bool {
+	at := t.at.Load()
+	return at != 0 && time.Since(pg.ProcessStart)-time.Duration(at) < bulkYieldWindow
 }
 
-// noted runs batches of single events or checks, and notes that there are any.
-func (u *Engine) noted(run func([]*request)) func([]*request) {
+// recordingSingle wraps run: it records when single events or checks last ran.
+func (e *Engine) recordingSingle(run func([]*request)) func([]*request) {
 	return func(batch []*request) {
-		u.lastSingle.set()
+		e.lastSingle.set()
 		run(batch)
 	}
 }
@@ -171,46 +171,46 @@ func (u *Engine) noted(run func([]*request)) func([]*request) {
 // would fail its version check, and its wallet would count as contended. A wallet has one
 // lane for single events and one for batches, but a batch that repeats an event id is
 // decided in one lane.
-func (u *lane) afterCommit(batches []*appBatch) {
+func (l *lane) afterCommit(batches []*appBatch) {
 	for _, b := range batches {
 		if len(b.alerts) > 0 {
-			u.store.db.NotificationsCommitted(b.scope)
+			l.engine.store.db.NotificationsCommitted(b.scope)
 		}
-		for _, other := range u.bulks {
-			if other != u {
+		for _, other := range l.engine.bulks {
+			if other != l {
 				other.cache.evict(b.scope.AppID, maps.Keys(b.wallets))
 			}
 		}
-		for i := 0; u.ordered && i < len(u.singles); i++ {
-			u.singles[i].cache.evict(b.scope.AppID, maps.Keys(b.wallets))
+		for i := 0; l.ordered && i < len(l.engine.singles); i++ {
+			l.engine.singles[i].cache.evict(b.scope.AppID, maps.Keys(b.wallets))
 		}
 	}
 }
 
 // evictWallet evicts a wallet that this node changed outside the engine.
-func (u *Engine) evictWallet(app ids.ID, identity string) {
-	for _, l := range slices.Concat(u.singles, u.bulks) {
+func (e *Engine) evictWallet(app ids.ID, identity string) {
+	for _, l := range slices.Concat(e.singles, e.bulks) {
 		l.cache.evict(app, slices.Values([]string{identity}))
 	}
 }
 
 // partition separates requests that can be decided from the cache from the rest. In an
 // ordered lane a wallet with one undecidable request is left to the rest as a whole.
-func (u *lane) partition(requests []*request, now int64) (known, rest []*request) {
-	known, rest = u.cache.partition(requests, now)
-	if !u.ordered || len(known) == 0 || len(rest) == 0 {
+func (l *lane) partition(requests []*request, now int64) (known, rest []*request) {
+	known, rest = l.cache.partition(requests, now)
+	if !l.ordered || len(known) == 0 || len(rest) == 0 {
 		return known, rest
 	}
 	undecidable := make(map[walletKey]bool, len(rest))
-	for _, p := range rest {
-		undecidable[walletKey{p.Scope.AppID, p.Identity}] = true
+	for _, r := range rest {
+		undecidable[walletKey{r.Scope.AppID, r.Identity}] = true
 	}
 	known, rest = nil, nil
-	for _, p := range requests {
-		if undecidable[walletKey{p.Scope.AppID, p.Identity}] {
-			rest = append(rest, p)
+	for _, r := range requests {
+		if undecidable[walletKey{r.Scope.AppID, r.Identity}] {
+			rest = append(rest, r)
 		} else {
-			known = append(known, p)
+			known = append(known, r)
 		}
 	}
 	return known, rest
@@ -224,8 +224,8 @@ func repeatsEventID(requests []*request) bool {
 		id  string
 	}
 	seen := make(map[eventKey]bool, len(requests))
-	for _, p := range requests {
-		key := eventKey{p.Scope.AppID, p.EventID}
+	for _, r := range requests {
+		key := eventKey{r.Scope.AppID, r.EventID}
 		if seen[key] {
 			return true
 		}

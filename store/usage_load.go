@@ -57,29 +57,29 @@ var (
 // lockAndLoad locks the wallets and reads everything in later statements: a statement
 // that waited for a lock may read old data beside it. A wallet that appears after the
 // locks were taken is not locked and is treated as missing.
-func (b *appBatch) lockAndLoad(p *wire.Pipe) {
+func (b *appBatch) lockAndLoad(pipe *wire.Pipe) {
 	app, names := b.scope.AppID[:], b.encodedIdentities()
 	b.locked = true
 	locked := make(map[ids.ID]bool)
-	p.Send(ledger.LockWallets, func(r *wire.Row) { locked[r.ID()] = true }, app, names)
-	p.Send(readWallets, func(r *wire.Row) {
-		if locked[r.FirstID()] {
-			b.scanWallet(r)
+	pipe.Send(ledger.LockWallets, func(row *wire.Row) { locked[row.ID()] = true }, app, names)
+	pipe.Send(readWallets, func(row *wire.Row) {
+		if locked[row.FirstID()] {
+			b.scanWallet(row)
 		}
 	}, app, names)
-	b.loadEvents(p)
+	b.loadEvents(pipe)
 }
 
 // loadWallets reads the wallets without locks.
-func (b *appBatch) loadWallets(p *wire.Pipe) {
-	p.Send(readWallets, b.scanWallet, b.scope.AppID[:], b.encodedIdentities())
+func (b *appBatch) loadWallets(pipe *wire.Pipe) {
+	pipe.Send(readWallets, b.scanWallet, b.scope.AppID[:], b.encodedIdentities())
 }
 
 // encodedIdentities are those of the requests, sorted and without duplicates.
 func (b *appBatch) encodedIdentities() []byte {
 	list, identities := make([]string, len(b.requests)), wire.TextColumn
-	for i, u := range b.requests {
-		list[i] = u.Identity
+	for i, r := range b.requests {
+		list[i] = r.Identity
 	}
 	slices.Sort(list)
 	for _, identity := range slices.Compact(list) {
@@ -90,144 +90,144 @@ func (b *appBatch) encodedIdentities() []byte {
 
 // loadCatalog reads the features and keys that the requests name. It reads the epoch
 // first, so a price that changes in between fails the epoch check.
-func (b *appBatch) loadCatalog(p *wire.Pipe) {
+func (b *appBatch) loadCatalog(pipe *wire.Pipe) {
 	var featureKeys, keyIDs = wire.TextColumn, wire.UUIDColumn
-	for key := range uniqueValues(b.requests, func(u *request) string { return u.FeatureKey }) {
+	for key := range uniqueValues(b.requests, func(r *request) string { return r.FeatureKey }) {
 		featureKeys.Text(key)
 	}
-	for id := range uniqueValues(b.requests, func(u *request) ids.ID { return u.KeyID }) {
+	for id := range uniqueValues(b.requests, func(r *request) ids.ID { return r.KeyID }) {
 		keyIDs.ID(id)
 	}
 	app := b.scope.AppID[:]
-	p.Send(pg.SelectEpoch, func(r *wire.Row) { b.epoch, b.clockOffset, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, app)
-	p.Send(ledger.SelectPackedBefore, func(r *wire.Row) { b.packedBefore = r.Int8() }, app)
-	p.Send(readFeatures, b.scanFeature, app, featureKeys.Encode(nil))
-	p.Send(readKeys, b.scanKey, app, keyIDs.Encode(nil))
+	pipe.Send(pg.SelectEpoch, func(row *wire.Row) { b.epoch, b.clockOffset, b.databaseTime = row.Int8(), row.Int8(), row.Int8() }, app)
+	pipe.Send(ledger.SelectPackedBefore, func(row *wire.Row) { b.packedBefore = row.Int8() }, app)
+	pipe.Send(readFeatures, b.scanFeature, app, featureKeys.Encode(nil))
+	pipe.Send(readKeys, b.scanKey, app, keyIDs.Encode(nil))
 	b.rules = nil
-	p.Send(ledger.ListAlertRules, b.scanRule, app)
+	pipe.Send(ledger.ListAlertRules, b.scanRule, app)
 }
 
 // loadEvents reads the recorded events that have the requests' event ids.
-func (b *appBatch) loadEvents(p *wire.Pipe) {
+func (b *appBatch) loadEvents(pipe *wire.Pipe) {
 	eventIDs := wire.ByteaColumn
-	for id := range uniqueValues(b.requests, func(u *request) string { return u.EventID }) {
+	for id := range uniqueValues(b.requests, func(r *request) string { return r.EventID }) {
 		eventIDs.EventID(id)
 	}
-	p.Send(ledger.ReadEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
+	pipe.Send(ledger.ReadEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
 }
 
 // scanWallet reads a wallet and one of its balances. Further rows of the wallet add a
 // balance each.
-func (b *appBatch) scanWallet(r *wire.Row) {
-	w := b.byID[r.FirstID()]
+func (b *appBatch) scanWallet(row *wire.Row) {
+	w := b.byID[row.FirstID()]
 	if w == nil {
-		w = b.newWallet(r)
+		w = b.newWallet(row)
 	} else {
-		r.SkipTo(ledger.WalletColumnCount)
+		row.SkipTo(ledger.WalletColumnCount)
 	}
-	if r.IsNull() {
-		r.Skip(3)
+	if row.IsNull() {
+		row.Skip(3)
 	} else {
-		w.state.Wallet.Balances = append(w.state.Wallet.Balances, metering.Balance{CreditID: r.ID(), Amount: r.Amount(), Debt: r.Amount()})
+		w.state.Wallet.Balances = append(w.state.Wallet.Balances, metering.Balance{CreditID: row.ID(), Amount: row.Amount(), Debt: row.Amount()})
 	}
-	if !r.IsNull() && w.state.Subscription == nil {
-		w.state.Subscription = readSubscription(r)
+	if !row.IsNull() && w.state.Subscription == nil {
+		w.state.Subscription = readSubscription(row)
 	}
 }
 
-func (b *appBatch) newWallet(r *wire.Row) *walletState {
+func (b *appBatch) newWallet(row *wire.Row) *walletState {
 	w := &walletState{}
-	w.state.Wallet.ID = r.ID()
-	w.state.Wallet.Identity = r.Text()
-	if !r.IsNull() {
-		w.state.Wallet.BillingPeriod = &metering.BillingPeriod{Interval: metering.Interval(r.Text()), Anchor: r.Int8()}
+	w.state.Wallet.ID = row.ID()
+	w.state.Wallet.Identity = row.Text()
+	if !row.IsNull() {
+		w.state.Wallet.BillingPeriod = &metering.BillingPeriod{Interval: metering.Interval(row.Text()), Anchor: row.Int8()}
 	} else {
-		r.Skip(2)
+		row.Skip(2)
 	}
-	w.state.Wallet.Charged = r.Bool()
-	w.state.Wallet.CreatedAt = r.Int8()
-	w.seq = r.Int8()
-	w.loaded = r.Int8()
+	w.state.Wallet.Charged = row.Bool()
+	w.state.Wallet.CreatedAt = row.Int8()
+	w.seq = row.Int8()
+	w.loaded = row.Int8()
 	w.version = w.loaded
 	b.wallets[w.state.Wallet.Identity] = w
 	b.byID[w.state.Wallet.ID] = w
 	return w
 }
 
-func (b *appBatch) scanFeature(r *wire.Row) {
+func (b *appBatch) scanFeature(row *wire.Row) {
 	f := &pricedFeature{}
-	f.ID, f.Key = r.ID(), r.Text()
-	f.CreditID, f.CreditKey = r.ID(), r.Text()
-	f.Cost = r.Amount()
-	f.QuantityPerUnit = r.Int8()
-	f.PricingMode = metering.PricingMode(r.Text())
-	f.Deduplication = metering.Deduplication(r.Text())
-	f.DeduplicationLocked = r.Bool()
-	f.Revision = r.Int8()
-	f.priceNumber = r.Int8()
+	f.ID, f.Key = row.ID(), row.Text()
+	f.CreditID, f.CreditKey = row.ID(), row.Text()
+	f.Cost = row.Amount()
+	f.QuantityPerUnit = row.Int8()
+	f.PricingMode = metering.PricingMode(row.Text())
+	f.Deduplication = metering.Deduplication(row.Text())
+	f.DeduplicationLocked = row.Bool()
+	f.Revision = row.Int8()
+	f.priceNumber = row.Int8()
 	b.features[f.Key] = f
 }
 
-func (b *appBatch) scanKey(r *wire.Row) {
-	k := &keys.APIKey{Scope: b.scope, ID: r.ID()}
-	k.Permissions = tenancy.StoredPermissions(strings.Fields(r.Text()))
-	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt, k.Archived = r.Int8(), r.Bool(), r.Int8(), r.Int8(), r.Bool()
+func (b *appBatch) scanKey(row *wire.Row) {
+	k := &keys.APIKey{Scope: b.scope, ID: row.ID()}
+	k.Permissions = tenancy.StoredPermissions(strings.Fields(row.Text()))
+	k.ExpiresAt, k.Revoked, k.RevokedAt, k.LastUsedAt, k.Archived = row.Int8(), row.Bool(), row.Int8(), row.Int8(), row.Bool()
 	b.keys[k.ID] = k
 }
 
-func readSubscription(r *wire.Row) *metering.Subscription {
-	s := &metering.Subscription{ID: r.ID(), Status: metering.SubscriptionStatus(r.Text())}
-	s.Period = metering.Period{Start: r.Int8(), End: r.Int8()}
+func readSubscription(row *wire.Row) *metering.Subscription {
+	s := &metering.Subscription{ID: row.ID(), Status: metering.SubscriptionStatus(row.Text())}
+	s.Period = metering.Period{Start: row.Int8(), End: row.Int8()}
 	var err error
-	if s.Terms, _, err = ledger.DecodeTerms(r.Bytes()); err != nil {
-		r.Fail(err)
+	if s.Terms, _, err = ledger.DecodeTerms(row.Bytes()); err != nil {
+		row.Fail(err)
 	}
 	return s
 }
 
-func (b *appBatch) scanEvent(r *wire.Row) {
-	e := &metering.Event{TransactionID: r.ID(), EventID: r.EventID(), WalletID: r.ID()}
-	r.Int8() // the price number; its feature comes below
-	e.Quantity, e.CreatedAt = r.Int8(), r.Int8()
-	e.OccurredAt = e.CreatedAt
-	if r.IsNull() {
-		r.Skip(1)
+func (b *appBatch) scanEvent(row *wire.Row) {
+	event := &metering.Event{TransactionID: row.ID(), EventID: row.EventID(), WalletID: row.ID()}
+	row.Int8() // the price number; its feature comes below
+	event.Quantity, event.CreatedAt = row.Int8(), row.Int8()
+	event.OccurredAt = event.CreatedAt
+	if row.IsNull() {
+		row.Skip(1)
 	} else {
-		e.OccurredAt = r.Int8()
+		event.OccurredAt = row.Int8()
 	}
-	e.Period = metering.Period{Start: r.Int8(), End: r.Int8()}
-	e.DeduplicatedFrom = r.ID()
-	e.Charge.Amount = r.Amount()
-	if r.IsNull() {
-		r.Skip(1)
+	event.Period = metering.Period{Start: row.Int8(), End: row.Int8()}
+	event.DeduplicatedFrom = row.ID()
+	event.Charge.Amount = row.Amount()
+	if row.IsNull() {
+		row.Skip(1)
 	} else {
-		quoted := r.Amount()
-		e.Quoted = &quoted
+		quoted := row.Amount()
+		event.Quoted = &quoted
 	}
-	e.EntityID = r.Text()
-	e.FeatureID = r.ID()
-	if metering.PricingMode(r.Text()) == metering.Callback && e.Quoted == nil {
-		e.Quoted = &e.Charge.Amount
+	event.EntityID = row.Text()
+	event.FeatureID = row.ID()
+	if metering.PricingMode(row.Text()) == metering.Callback && event.Quoted == nil {
+		event.Quoted = &event.Charge.Amount
 	}
-	if !r.IsNull() {
+	if !row.IsNull() {
 		var err error
-		if e.Properties, err = metering.ParseProperties(r.Text()); err != nil {
-			r.Fail(err)
+		if event.Properties, err = metering.ParseProperties(row.Text()); err != nil {
+			row.Fail(err)
 		}
 	}
-	b.events[e.EventID] = e
+	b.events[event.EventID] = event
 }
 
 // sendKeyedReads reads the counters and billed periods that the requests need, which
 // depend on wallets and subscriptions.
-func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
+func (b *appBatch) sendKeyedReads(pipe *wire.Pipe) {
 	counters, billed, entities := newPeriodKeys(), newPeriodKeys(), wire.TextColumn
-	for _, u := range b.requests {
-		w := b.wallets[u.Identity]
-		if u.resolved || w == nil {
+	for _, r := range b.requests {
+		w := b.wallets[r.Identity]
+		if r.resolved || w == nil {
 			continue
 		}
-		needed := w.state.Keys(u.Usage.Usage)
+		needed := w.state.Keys(r.Usage.Usage)
 		if key := needed.Counter; !key.Period.IsZero() && !w.hasCounter(key) {
 			w.setCounter(key, 0)
 			counters.add(w.state.Wallet.ID, key.FeatureID, key.Period)
@@ -239,13 +239,13 @@ func (b *appBatch) sendKeyedReads(p *wire.Pipe) {
 		}
 	}
 	if b.locked {
-		b.loadMarks(p)
+		b.loadMarks(pipe)
 	}
 	if counters.wallet.Count > 0 {
-		p.Send(ledger.ReadCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counters.columns())...)...)
+		pipe.Send(ledger.ReadCounters, b.scanCounter, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(counters.columns())...)...)
 	}
 	if billed.wallet.Count > 0 {
-		p.Send(ledger.ReadBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(append(billed.columns(), entities))...)...)
+		pipe.Send(ledger.ReadBilled, b.scanBilled, append([][]byte{b.scope.AppID[:]}, wire.EncodeAll(append(billed.columns(), entities))...)...)
 	}
 }
 
@@ -268,48 +268,48 @@ func (k *periodKeys) columns() []wire.Column {
 	return []wire.Column{k.wallet, k.feature, k.start, k.end}
 }
 
-func (b *appBatch) scanCounter(r *wire.Row) {
-	w := b.byID[r.ID()]
-	key := metering.CounterKey{FeatureID: r.ID(), Period: metering.Period{Start: r.Int8(), End: r.Int8()}}
-	w.setCounter(key, r.Int8())
+func (b *appBatch) scanCounter(row *wire.Row) {
+	w := b.byID[row.ID()]
+	key := metering.CounterKey{FeatureID: row.ID(), Period: metering.Period{Start: row.Int8(), End: row.Int8()}}
+	w.setCounter(key, row.Int8())
 }
 
-func (b *appBatch) scanBilled(r *wire.Row) {
-	w := b.byID[r.ID()]
-	key := metering.BilledKey{FeatureID: r.ID(), Period: metering.Period{Start: r.Int8(), End: r.Int8()}, EntityID: r.Text()}
-	w.setBilled(key, r.ID())
+func (b *appBatch) scanBilled(row *wire.Row) {
+	w := b.byID[row.ID()]
+	key := metering.BilledKey{FeatureID: row.ID(), Period: metering.Period{Start: row.Int8(), End: row.Int8()}, EntityID: row.Text()}
+	w.setBilled(key, row.ID())
 }
 
 // resolve sets the feature of each request and fails those whose key is not usable, key
 // errors first. Keys expire by the real clock, not by the application's.
 func (b *appBatch) resolve(now int64) {
-	for _, u := range b.requests {
-		if u.resolved {
+	for _, r := range b.requests {
+		if r.resolved {
 			continue
 		}
-		if err := b.authorizeKey(u, now); err != nil {
-			u.fail(err)
+		if err := b.authorizeKey(r, now); err != nil {
+			r.fail(err)
 			continue
 		}
-		feature, known := b.features[u.FeatureKey]
+		feature, known := b.features[r.FeatureKey]
 		if !known {
-			u.fail(fault.New(fault.FeatureNotFound))
+			r.fail(fault.New(fault.FeatureNotFound))
 			continue
 		}
-		u.Feature = &feature.Feature
+		r.Feature = &feature.Feature
 	}
 }
 
 // authorizeKey fails a request whose key is not usable, unless an earlier attempt has
 // committed it: the key was usable then.
-func (b *appBatch) authorizeKey(u *request, now int64) error {
-	if e := b.events[u.EventID]; e != nil && e.TransactionID == u.TransactionID {
+func (b *appBatch) authorizeKey(r *request, now int64) error {
+	if event := b.events[r.EventID]; event != nil && event.TransactionID == r.TransactionID {
 		return nil
 	}
-	if u.byMember {
+	if r.byMember {
 		return nil
 	}
-	key, known := b.keys[u.KeyID]
+	key, known := b.keys[r.KeyID]
 	if !known {
 		return fault.New(fault.InvalidAPIKey)
 	}

@@ -19,43 +19,43 @@ import (
 // trackOptimistic commits the requests that are accepted by cached state, in one round
 // trip, and returns the others. The transaction compares the epoch and every wallet's
 // version and fails as a whole on a mismatch. A denial is never decided from the cache.
-func (u *lane) trackOptimistic(requests []*request) (rest []*request) {
-	now, err := u.now() // one for all steps: state that decides a request now may not decide it later
+func (l *lane) trackOptimistic(requests []*request) (rest []*request) {
+	now, err := l.engine.now() // one for all steps: state that decides a request now may not decide it later
 	if err != nil {
 		return requests
 	}
-	if u.ordered && repeatsEventID(requests) {
+	if l.ordered && repeatsEventID(requests) {
 		return requests // their order matters across wallets
 	}
-	known, rest := u.partition(requests, now)
-	missing := u.cache.misses(rest)
+	known, rest := l.partition(requests, now)
+	missing := l.cache.misses(rest)
 	switch {
 	case len(missing) == 0:
-	case !u.ordered && len(known) >= max(minOptimistic, len(missing)) && deferUncached(missing):
+	case !l.ordered && len(known) >= max(minOptimistic, len(missing)) && deferUncached(missing):
 		requests, rest = slices.DeleteFunc(requests, isDeferred), slices.DeleteFunc(rest, isDeferred)
-		u.prefetched.Add(int64(len(missing)))
+		l.engine.prefetched.Add(int64(len(missing)))
 		var reading sync.WaitGroup
-		reading.Go(func() { u.prefetchInBackground(missing, now) })
+		reading.Go(func() { l.prefetchInBackground(missing, now) })
 		defer reading.Wait()
-	case u.prefetch(missing, now):
-		known, rest = u.partition(requests, now)
+	case l.prefetch(missing, now):
+		known, rest = l.partition(requests, now)
 	}
 	if len(known) == 0 || (len(rest) > 0 && len(known) < minOptimistic) {
 		return requests
 	}
 	var batches []*appBatch
-	err = u.inTransaction(u.writes, known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
+	err = l.engine.runAttempt(l.writes, known, func(ctx context.Context, conn *pgx.Conn, parts []*appBatch, _ int64) error {
 		batches = parts
-		return u.optimistic(ctx, conn, parts, now)
+		return l.optimistic(ctx, conn, parts, now)
 	})
 	if err != nil {
-		u.conflicts.Add(1)
-		u.cache.invalidate(batches, pg.SQLState(err))
+		l.engine.conflicts.Add(1)
+		l.cache.invalidate(batches, pg.SQLState(err))
 		return requests
 	}
-	for _, p := range known {
-		if !p.resolved {
-			rest = append(rest, p)
+	for _, r := range known {
+		if !r.resolved {
+			rest = append(rest, r)
 		}
 	}
 	return rest
@@ -64,34 +64,34 @@ func (u *lane) trackOptimistic(requests []*request) (rest []*request) {
 // deferUncached moves cache misses to the next batch and prefetches them while this one
 // commits. A request is deferred at most once.
 func deferUncached(requests []*request) bool {
-	if slices.ContainsFunc(requests, func(p *request) bool { return p.wasDeferred }) {
+	if slices.ContainsFunc(requests, func(r *request) bool { return r.wasDeferred }) {
 		return false
 	}
-	for _, p := range requests {
-		p.deferred, p.wasDeferred = true, true
+	for _, r := range requests {
+		r.deferred, r.wasDeferred = true, true
 	}
 	return true
 }
 
-func isDeferred(p *request) bool { return p.deferred }
+func isDeferred(r *request) bool { return r.deferred }
 
 // prefetchInBackground fills the cache for the next batch while this one runs. Its
 // errors are dropped: the next batch meets and handles them.
-func (u *lane) prefetchInBackground(requests []*request, now int64) {
+func (l *lane) prefetchInBackground(requests []*request, now int64) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			u.log.Error("usage prefetch panicked", "cause", fmt.Sprint(cause))
+			l.engine.log.Error("usage prefetch panicked", "cause", fmt.Sprint(cause))
 		}
 	}()
-	u.prefetch(requests, now)
+	l.prefetch(requests, now)
 }
 
 // prefetch reads cache misses without locks and reports whether the cache may have
 // grown. It costs no more than the read half of a pessimistic attempt, and keeps the
 // batch in one transaction.
-func (u *lane) prefetch(requests []*request, now int64) bool {
-	err := u.inTransaction(u.reads, requests, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
-		return u.readThrough(ctx, conn, batches, now)
+func (l *lane) prefetch(requests []*request, now int64) bool {
+	err := l.engine.runAttempt(l.engine.reads, requests, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, _ int64) error {
+		return l.readThrough(ctx, conn, batches, now)
 	})
 	return err == nil // the pessimistic attempt meets and handles the same error
 }
@@ -99,22 +99,22 @@ func (u *lane) prefetch(requests []*request, now int64) bool {
 // readThrough reads wallets into the cache, in one round trip unless they need keyed
 // rows too. Those may be newer than the wallet's version: the version check fails the
 // write then.
-func (u *lane) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := wire.NewReadPipe(ctx, conn)
+func (l *lane) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	pipe := wire.NewReadPipe(ctx, conn)
 	for _, b := range batches {
-		if !u.cache.lookupCatalog(b) {
-			b.loadCatalog(p)
+		if !l.cache.lookupCatalog(b) {
+			b.loadCatalog(pipe)
 		}
-		b.loadWallets(p)
+		b.loadWallets(pipe)
 	}
-	if err := p.Run(); err != nil {
+	if err := pipe.Run(); err != nil {
 		return err
 	}
 	if err := loadKeyedRows(wire.NewReadPipe(ctx, conn), batches, now); err != nil {
 		return err
 	}
 	for _, b := range batches {
-		u.cache.merge(b)
+		l.cache.merge(b)
 	}
 	return nil
 }
@@ -128,16 +128,16 @@ func (m *usageCache) lookupCatalog(b *appBatch) bool {
 	if !known {
 		return false
 	}
-	for _, p := range b.requests {
-		feature, key := app.features[p.FeatureKey], app.keys[p.KeyID]
+	for _, r := range b.requests {
+		feature, key := app.features[r.FeatureKey], app.keys[r.KeyID]
 		if feature == nil || key == nil {
 			return false
 		}
-		if b.features[p.FeatureKey] == nil {
+		if b.features[r.FeatureKey] == nil {
 			copied := *feature // the batch may mark it as used, and the cache is shared
-			b.features[p.FeatureKey] = &copied
+			b.features[r.FeatureKey] = &copied
 		}
-		b.keys[p.KeyID] = key
+		b.keys[r.KeyID] = key
 	}
 	b.epoch, b.clockOffset, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.rules, app.packedBefore
 	return true
@@ -148,10 +148,10 @@ func (m *usageCache) lookupCatalog(b *appBatch) bool {
 func (m *usageCache) misses(requests []*request) (list []*request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range requests {
-		app, known := m.apps.Peek(p.Scope.AppID)
-		if !isActive(m.duplicateHeavy, p.Scope.AppID) && !isActive(m.contended, walletKey{p.Scope.AppID, p.Identity}) && !(known && mayRepeatPacked(p, app.packedBefore)) {
-			list = append(list, p)
+	for _, r := range requests {
+		app, known := m.apps.Peek(r.Scope.AppID)
+		if !isActive(m.duplicateHeavy, r.Scope.AppID) && !isActive(m.contended, walletKey{r.Scope.AppID, r.Identity}) && !(known && mayRepeatPacked(r, app.packedBefore)) {
+			list = append(list, r)
 		}
 	}
 	return list
@@ -159,25 +159,25 @@ func (m *usageCache) misses(requests []*request) (list []*request) {
 
 // optimistic is one attempt from the cache: decide, then verify versions and write in
 // one round trip.
-func (u *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := wire.NewPipe(ctx, conn)
-	p.SendCommand(pg.BeginTx)
-	u.cache.lookup(u.server.Load(), batches, func(b *appBatch) {
+func (l *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	pipe := wire.NewPipe(ctx, conn)
+	pipe.SendCommand(pg.BeginTx)
+	l.cache.lookup(l.engine.server.Load(), batches, func(b *appBatch) {
 		b.resolve(now)
-		b.decideAccepted(now, u.ordered)
+		b.decideAccepted(now, l.ordered)
 	})
-	u.write(p, batches, now)
-	p.SendCommand(pg.CommitTx)
-	if err := p.Run(); err != nil {
+	l.engine.write(pipe, batches, now)
+	pipe.SendCommand(pg.CommitTx)
+	if err := pipe.Run(); err != nil {
 		return err
 	}
 	for _, b := range batches {
-		for _, use := range b.requests {
-			use.resolved = use.decision.New
+		for _, r := range b.requests {
+			r.resolved = r.decision.New
 		}
 	}
-	u.cache.putCommitted(batches)
-	u.afterCommit(batches)
+	l.cache.putCommitted(batches)
+	l.afterCommit(batches)
 	return nil
 }
 
@@ -199,10 +199,10 @@ func (b *appBatch) decideAccepted(now int64, ordered bool) {
 
 // acceptUnit applies a request, or all requests of a group, if cached state accepts it.
 func (b *appBatch) acceptUnit(unit []*request, now int64) bool {
-	for _, use := range unit {
+	for _, r := range unit {
 		// The cache may be stale about the key or the feature, and it has no packed events:
 		// they are read.
-		if use.err != nil || mayRepeatPacked(use, b.packedBefore) {
+		if r.err != nil || mayRepeatPacked(r, b.packedBefore) {
 			resetAll(unit)
 			return false
 		}
@@ -212,25 +212,25 @@ func (b *appBatch) acceptUnit(unit []*request, now int64) bool {
 		return false // evicted since partition
 	}
 	w.state.Now, w.state.Events = b.appTime(now), b.events
-	for _, use := range unit {
-		if !w.canDecide(use.Usage.Usage) {
+	for _, r := range unit {
+		if !w.canDecide(r.Usage.Usage) {
 			return false // replaced since partition, by a read for another request
 		}
 	}
 	if unit[0].group != nil {
 		return b.acceptGroup(w, unit)
 	}
-	use := unit[0]
-	d := metering.Decide(&w.state, use.Usage.Usage)
+	r := unit[0]
+	d := metering.Decide(&w.state, r.Usage.Usage)
 	if d.Verdict != metering.Accepted || !d.New {
 		return false
 	}
 	if b.needsMarks(w, &d) {
 		return false // under locks they are read
 	}
-	use.decision = d
-	b.apply(w, use)
-	b.raise(w, &use.decision)
+	r.decision = d
+	b.apply(w, r)
+	b.raise(w, &r.decision)
 	return true
 }
 
@@ -287,11 +287,11 @@ func (m *usageCache) evict(app ids.ID, identities iter.Seq[string]) {
 func (m *usageCache) partition(requests []*request, now int64) (known, rest []*request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, p := range requests {
-		if m.lookupWallet(p, now) != nil && !isActive(m.duplicateHeavy, p.Scope.AppID) {
-			known = append(known, p)
+	for _, r := range requests {
+		if m.lookupWallet(r, now) != nil && !isActive(m.duplicateHeavy, r.Scope.AppID) {
+			known = append(known, r)
 		} else {
-			rest = append(rest, p)
+			rest = append(rest, r)
 		}
 	}
 	return known, rest
@@ -299,18 +299,18 @@ func (m *usageCache) partition(requests []*request, now int64) (known, rest []*r
 
 // lookupWallet returns the cached wallet of a request and fills in its feature. It
 // returns nil when the wallet, feature or key is not cached, or a keyed row is missing.
-func (m *usageCache) lookupWallet(p *request, now int64) *walletState {
-	app, known := m.apps.Get(p.Scope.AppID)
-	if !known || app.keys[p.KeyID] == nil || app.features[p.FeatureKey] == nil || mayRepeatPacked(p, app.packedBefore) {
+func (m *usageCache) lookupWallet(r *request, now int64) *walletState {
+	app, known := m.apps.Get(r.Scope.AppID)
+	if !known || app.keys[r.KeyID] == nil || app.features[r.FeatureKey] == nil || mayRepeatPacked(r, app.packedBefore) {
 		return nil
 	}
-	w, known := m.wallets.Get(walletKey{p.Scope.AppID, p.Identity})
+	w, known := m.wallets.Get(walletKey{r.Scope.AppID, r.Identity})
 	if !known {
 		return nil
 	}
-	p.Feature = &app.features[p.FeatureKey].Feature
+	r.Feature = &app.features[r.FeatureKey].Feature
 	w.state.Now = now + app.clockOffset
-	if !w.canDecide(p.Usage.Usage) {
+	if !w.canDecide(r.Usage.Usage) {
 		return nil
 	}
 	return w
@@ -333,9 +333,9 @@ func (m *usageCache) lookup(server int64, batches []*appBatch, decide func(*appB
 			continue
 		}
 		b.epoch, b.clockOffset, b.features, b.keys, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.features, app.keys, app.rules, app.packedBefore
-		for _, p := range b.requests {
-			if w, known := m.wallets.Get(walletKey{b.scope.AppID, p.Identity}); known {
-				b.wallets[p.Identity] = w
+		for _, r := range b.requests {
+			if w, known := m.wallets.Get(walletKey{b.scope.AppID, r.Identity}); known {
+				b.wallets[r.Identity] = w
 				b.byID[w.state.Wallet.ID] = w
 			}
 		}

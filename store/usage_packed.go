@@ -13,24 +13,24 @@ import (
 // loadPacked reads the events among the packed ones that have the requests' event ids. It
 // comes after usage_events was read: an event that was packed between is found here.
 func loadPacked(ctx context.Context, conn *pgx.Conn, batches []*appBatch) error {
-	p := wire.NewPipe(ctx, conn)
+	pipe := wire.NewPipe(ctx, conn)
 	for _, b := range batches {
 		packed := wire.UUIDColumn
-		for event := range uniqueValues(b.requests, func(u *request) string { return u.EventID }) {
+		for event := range uniqueValues(b.requests, func(r *request) string { return r.EventID }) {
 			if id, may := pg.MayBePacked(event, b.packedBefore); may && b.events[event] == nil {
 				packed.ID(id)
 			}
 		}
 		if packed.Count > 0 {
-			p.Send(ledger.ReadPacked, b.scanEvent, b.scope.AppID[:], packed.Encode(nil))
+			pipe.Send(ledger.ReadPacked, b.scanEvent, b.scope.AppID[:], packed.Encode(nil))
 		}
 	}
-	return p.Run()
+	return pipe.Run()
 }
 
 // mayRepeatPacked reports a request whose event may be packed, so that usage_events does not
 // refuse a second one.
-func mayRepeatPacked(p *request, before int64) bool {
-	_, may := pg.MayBePacked(p.EventID, before)
+func mayRepeatPacked(r *request, before int64) bool {
+	_, may := pg.MayBePacked(r.EventID, before)
 	return may
 }

@@ -13,7 +13,7 @@ var insertProperties = pg.Declare("insert properties", `
 
 // writeProperties inserts the properties of those events that have any, after the
 // events.
-func (b *appBatch) writeProperties(p *wire.Pipe) {
+func (b *appBatch) writeProperties(pipe *wire.Pipe) {
 	wallet, seq, properties := wire.UUIDColumn, wire.Int8Column, wire.TextColumn
 	for i := range b.records {
 		r := &b.records[i]
@@ -25,6 +25,6 @@ func (b *appBatch) writeProperties(p *wire.Pipe) {
 		properties.Text(string(r.Properties))
 	}
 	if wallet.Count > 0 {
-		p.SendRows(insertProperties, insertProperties, []wire.Column{wallet, seq, properties}, b.scope.AppID[:])
+		pipe.SendRows(insertProperties, insertProperties, []wire.Column{wallet, seq, properties}, b.scope.AppID[:])
 	}
 }

@@ -14,24 +14,24 @@ const maxBatchLinks = 128
 // startSpan starts the span of a batch, linked with the spans of its requests in both
 // directions. It returns nil when tracing is off or no request is recorded. A request
 // that is deferred has a link to each of its batches.
-func (l *batcher) startSpan(batch []*request) trace.Span {
-	if l.engine.tracer == nil {
+func (b *batcher) startSpan(batch []*request) trace.Span {
+	if b.engine.tracer == nil {
 		return nil
 	}
 	var links []trace.Link
-	for _, p := range batch {
-		if p.Span != nil && p.Span.IsRecording() && len(links) < maxBatchLinks {
-			links = append(links, trace.Link{SpanContext: p.Span.SpanContext()})
+	for _, r := range batch {
+		if r.Span != nil && r.Span.IsRecording() && len(links) < maxBatchLinks {
+			links = append(links, trace.Link{SpanContext: r.Span.SpanContext()})
 		}
 	}
 	if len(links) == 0 {
 		return nil
 	}
-	_, span := l.engine.tracer.Start(context.Background(), "usage batch", trace.WithNewRoot(), trace.WithLinks(links...), trace.WithAttributes(
-		attribute.String("purser.batch.kind", l.kind), attribute.Int("purser.batch.size", len(batch))))
-	for _, p := range batch {
-		if p.Span != nil {
-			p.Span.AddLink(trace.Link{SpanContext: span.SpanContext()})
+	_, span := b.engine.tracer.Start(context.Background(), "usage batch", trace.WithNewRoot(), trace.WithLinks(links...), trace.WithAttributes(
+		attribute.String("purser.batch.kind", b.kind), attribute.Int("purser.batch.size", len(batch))))
+	for _, r := range batch {
+		if r.Span != nil {
+			r.Span.AddLink(trace.Link{SpanContext: span.SpanContext()})
 		}
 	}
 	return span
@@ -40,11 +40,11 @@ func (l *batcher) startSpan(batch []*request) trace.Span {
 // endSpan ends the span of a batch that has run.
 func endSpan(span trace.Span, batch []*request) {
 	failed, deferred := 0, 0
-	for _, p := range batch {
+	for _, r := range batch {
 		switch {
-		case p.deferred:
+		case r.deferred:
 			deferred++
-		case p.err != nil:
+		case r.err != nil:
 			failed++
 		}
 	}

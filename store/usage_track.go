@@ -21,7 +21,7 @@ const (
 	// The upper bound of the random backoff before a retry, per earlier attempt.
 	batchBackoff    = 5 * time.Millisecond
 	maxBatchBackoff = 100 * time.Millisecond
-	// After this many unique violations the batch itself is the suspect, not a race.
+	// After this many unique violations a permanent error is assumed, not a race with another node.
 	maxUniqueViolations = 8
 	// Fewer requests than this are not worth a transaction of their own.
 	minOptimistic = 8
@@ -30,18 +30,18 @@ const (
 )
 
 // track resolves requests: from the cache where possible, the others under locks.
-func (u *lane) track(requests []*request) {
+func (l *lane) track(requests []*request) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			u.cache.purge() // it may hold uncommitted state
+			l.cache.purge() // it may hold uncommitted state
 			panic(cause)
 		}
 	}()
-	rest := u.trackOptimistic(u.dropExpired(expandGroups(requests)))
+	rest := l.trackOptimistic(l.engine.dropExpired(expandGroups(requests)))
 	if len(rest) > 0 {
 		answerOthers(requests, rest) // what is recorded does not wait for the locks of others
 	}
-	u.runUntilResolved(u.writes, rest, u.pessimistic)
+	l.engine.runUntilResolved(l.writes, rest, l.pessimistic)
 }
 
 // errWalletMissing is for a request that is accepted only because the catalog changed
@@ -56,26 +56,26 @@ type attempt func(context.Context, *pgx.Conn, []*appBatch, int64) error
 //
 // Every attempt uses the transaction ids of the first. When the reply to a COMMIT is
 // lost, the next attempt finds the committed events and recognizes them as its own.
-func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt) {
+func (e *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt) {
 	violations, reconnected := 0, false
 	for tries := 1; len(requests) > 0; tries++ {
-		if requests = u.dropExpired(requests); len(requests) == 0 {
+		if requests = e.dropExpired(requests); len(requests) == 0 {
 			return
 		}
-		err := u.inTransaction(on, requests, try)
+		err := e.runAttempt(on, requests, try)
 		if err == nil {
 			return
 		}
 		if isClockError(err) {
-			if err := u.awaitClock(requests); err != nil {
-				u.log.Warn("usage rejected, database clock unknown", "uses", len(requests), "cause", err)
-				for _, p := range requests {
-					p.fail(err)
+			if err := e.awaitClock(requests); err != nil {
+				e.log.Warn("usage rejected, database clock unknown", "requests", len(requests), "cause", err)
+				for _, r := range requests {
+					r.fail(err)
 				}
 				return
 			}
-			u.retries.Add(1)
-			u.log.Warn("usage batch retried, clock differs from the database", "uses", len(requests), "tries", tries)
+			e.retries.Add(1)
+			e.log.Warn("usage batch retried, clock differs from the database", "requests", len(requests), "tries", tries)
 			if tries > 1 {
 				backOff(tries) // they still differ after a new measurement
 			}
@@ -86,28 +86,28 @@ func (u *Engine) runUntilResolved(on *hotPool, requests []*request, try attempt)
 		}
 		if isUnsupported(err) && !reconnected { // it may be an outdated prepared statement
 			reconnected = true
-			u.retries.Add(1)
-			u.log.Warn("usage batch retried on another connection", "uses", len(requests), "cause", err)
+			e.retries.Add(1)
+			e.log.Warn("usage batch retried on another connection", "requests", len(requests), "cause", err)
 			continue
 		}
 		if !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {
-			u.retries.Add(1)
-			u.log.Warn("usage batch retried", "uses", len(requests), "tries", tries, "cause", err)
+			e.retries.Add(1)
+			e.log.Warn("usage batch retried", "requests", len(requests), "tries", tries, "cause", err)
 			backOff(tries)
 			continue
 		}
 		middle := splitPoint(requests)
 		if middle == 0 {
-			u.log.Error("usage rejected by the database", "app", requests[0].Scope.AppID.Format(ids.Application), "cause", err)
-			for _, p := range requests {
-				p.fail(err)
+			e.log.Error("usage rejected by the database", "app", requests[0].Scope.AppID.Format(ids.Application), "cause", err)
+			for _, r := range requests {
+				r.fail(err)
 			}
 			return
 		}
-		u.splits.Add(1)
-		u.log.Error("usage batch split", "uses", len(requests), "cause", err)
-		u.runUntilResolved(on, requests[:middle], try)
-		u.runUntilResolved(on, requests[middle:], try)
+		e.splits.Add(1)
+		e.log.Error("usage batch split", "requests", len(requests), "cause", err)
+		e.runUntilResolved(on, requests[:middle], try)
+		e.runUntilResolved(on, requests[middle:], try)
 		return
 	}
 }
@@ -121,22 +121,22 @@ func backOff(tries int) {
 // dropExpired fails requests whose deadline has passed or whose id is too old, and drops
 // abandoned ones. A request that was never attempted was certainly not recorded; the
 // others may have been committed.
-func (u *Engine) dropExpired(requests []*request) []*request {
-	now, oldest := time.Now(), u.oldestID()
+func (e *Engine) dropExpired(requests []*request) []*request {
+	now, oldest := time.Now(), e.oldestID()
 	kept := requests[:0:0]
-	for _, p := range requests {
-		first := p
-		if p.group != nil {
-			first = p.group.members[0] // a group expires as a whole
+	for _, r := range requests {
+		first := r
+		if r.group != nil {
+			first = r.group.members[0] // a group expires as a whole
 		}
 		switch {
-		case !p.claim():
-		case now.Before(p.deadline) && (p.TransactionID.IsZero() || slices.Compare(first.TransactionID[:], oldest[:]) >= 0):
-			kept = append(kept, p)
-		case p.lastErr == nil:
-			p.fail(errOverloaded)
+		case !r.claim():
+		case now.Before(r.deadline) && (r.TransactionID.IsZero() || slices.Compare(first.TransactionID[:], oldest[:]) >= 0):
+			kept = append(kept, r)
+		case r.lastErr == nil:
+			r.fail(errOverloaded)
 		default:
-			p.fail(fmt.Errorf("store: out of time: %w", p.lastErr))
+			r.fail(fmt.Errorf("store: out of time: %w", r.lastErr))
 		}
 	}
 	return kept
@@ -145,35 +145,35 @@ func (u *Engine) dropExpired(requests []*request) []*request {
 // attemptDeadline is when an attempt ends: batchTimeout from now, or the latest
 // deadline of its requests. The caller of a request with an earlier deadline returns by
 // itself.
-func (u *Engine) attemptDeadline(requests []*request) time.Time {
+func (e *Engine) attemptDeadline(requests []*request) time.Time {
 	var last time.Time
-	for _, p := range requests {
-		if p.deadline.After(last) {
-			last = p.deadline
+	for _, r := range requests {
+		if r.deadline.After(last) {
+			last = r.deadline
 		}
 	}
-	if limit := time.Now().Add(u.batchTimeout); limit.Before(last) {
+	if limit := time.Now().Add(e.batchTimeout); limit.Before(last) {
 		return limit
 	}
 	return last
 }
 
-// inTransaction runs one attempt at a batch on a connection of the hot path. It does
-// nothing while the clock cannot be trusted.
-func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (err error) {
+// runAttempt runs one attempt at a batch, unless the clock cannot be trusted. It does not
+// begin or commit: each attempt sends BEGIN and COMMIT itself.
+func (e *Engine) runAttempt(on *hotPool, requests []*request, try attempt) (err error) {
 	defer func() {
-		for _, p := range requests {
-			p.lastErr = err
+		for _, r := range requests {
+			r.lastErr = err
 		}
 	}()
-	ctx, cancel := context.WithDeadline(context.Background(), u.attemptDeadline(requests))
+	ctx, cancel := context.WithDeadline(context.Background(), e.attemptDeadline(requests))
 	defer cancel()
 	conn, err := on.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer pg.Release(conn)
-	now, err := u.now()
+	now, err := e.now()
 	if err != nil {
 		return err
 	}
@@ -189,8 +189,8 @@ func (u *Engine) inTransaction(on *hotPool, requests []*request, try attempt) (e
 }
 
 // pessimistic is one attempt under locks: read, decide, write.
-func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	if err := u.loadLocked(ctx, conn, batches, now); err != nil {
+func (l *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	if err := l.loadLocked(ctx, conn, batches, now); err != nil {
 		return err
 	}
 	for _, b := range batches {
@@ -200,7 +200,7 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		// A first request that costs nothing needs a wallet: it is created, and
 		// everything is read again.
 		pg.Rollback(ctx, conn)
-		if err := u.loadLocked(ctx, conn, batches, now); err != nil {
+		if err := l.loadLocked(ctx, conn, batches, now); err != nil {
 			return err
 		}
 		for _, b := range batches {
@@ -210,42 +210,42 @@ func (u *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 			}
 		}
 	}
-	p := wire.NewPipe(ctx, conn)
-	u.write(p, batches, now)
-	p.SendCommand(pg.CommitTx)
-	if err := p.Run(); err != nil {
+	pipe := wire.NewPipe(ctx, conn)
+	l.engine.write(pipe, batches, now)
+	pipe.SendCommand(pg.CommitTx)
+	if err := pipe.Run(); err != nil {
 		return err
 	}
 	for _, b := range batches {
 		b.markCommitted()
-		u.cache.put(b)
+		l.cache.put(b)
 	}
-	u.afterCommit(batches)
+	l.afterCommit(batches)
 	return nil
 }
 
 // loadLocked opens the transaction, locks every wallet and reads what the requests
 // need.
-func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
-	p := wire.NewPipe(ctx, conn)
-	p.SendCommand(pg.BeginTx)
+func (l *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
+	pipe := wire.NewPipe(ctx, conn)
+	pipe.SendCommand(pg.BeginTx)
 	for _, b := range batches {
-		b.ensureMissingWallets(p, now)
+		b.ensureMissingWallets(pipe, now)
 	}
 	epochs := make([]int64, len(batches))
 	for i, b := range batches {
-		b.lockAndLoad(p)
-		if u.cache.lookupCatalog(b) {
-			p.Send(pg.SelectEpoch, func(r *wire.Row) { epochs[i], _, b.databaseTime = r.Int8(), r.Int8(), r.Int8() }, b.scope.AppID[:])
+		b.lockAndLoad(pipe)
+		if l.cache.lookupCatalog(b) {
+			pipe.Send(pg.SelectEpoch, func(row *wire.Row) { epochs[i], _, b.databaseTime = row.Int8(), row.Int8(), row.Int8() }, b.scope.AppID[:])
 		} else {
-			b.loadCatalog(p)
+			b.loadCatalog(pipe)
 			epochs[i] = -1
 		}
 	}
-	if err := p.Run(); err != nil {
+	if err := pipe.Run(); err != nil {
 		return err
 	}
-	if err := u.checkClock(batches, now); err != nil {
+	if err := l.engine.checkClock(batches, now); err != nil {
 		return err
 	}
 	if err := reloadCatalogs(ctx, conn, batches, epochs); err != nil {
@@ -260,27 +260,27 @@ func (u *lane) loadLocked(ctx context.Context, conn *pgx.Conn, batches []*appBat
 // reloadCatalogs reads the catalogs whose stored epoch differs from the cached one. An
 // epoch of -1 marks a catalog that was just read.
 func reloadCatalogs(ctx context.Context, conn *pgx.Conn, batches []*appBatch, epochs []int64) error {
-	p := wire.NewPipe(ctx, conn)
+	pipe := wire.NewPipe(ctx, conn)
 	for i, b := range batches {
 		if epochs[i] >= 0 && epochs[i] != b.epoch {
 			clear(b.features)
 			clear(b.keys)
-			b.loadCatalog(p)
+			b.loadCatalog(pipe)
 		}
 	}
-	return p.Run()
+	return pipe.Run()
 }
 
 // loadKeyedRows reads what depends on wallets and subscriptions.
-func loadKeyedRows(p *wire.Pipe, batches []*appBatch, now int64) error {
+func loadKeyedRows(pipe *wire.Pipe, batches []*appBatch, now int64) error {
 	for _, b := range batches {
 		b.resolve(now)
 		for _, w := range b.wallets {
 			w.state.Now = b.appTime(now)
 		}
-		b.sendKeyedReads(p)
+		b.sendKeyedReads(pipe)
 	}
-	return p.Run()
+	return pipe.Run()
 }
 
 // prepareMissingWallets resets the batches for a second attempt that creates wallets
@@ -298,7 +298,7 @@ func prepareMissingWallets(batches []*appBatch) bool {
 	return true
 }
 
-func (b *appBatch) ensureMissingWallets(p *wire.Pipe, now int64) {
+func (b *appBatch) ensureMissingWallets(pipe *wire.Pipe, now int64) {
 	if len(b.missingWallets) == 0 {
 		return
 	}
@@ -308,7 +308,7 @@ func (b *appBatch) ensureMissingWallets(p *wire.Pipe, now int64) {
 		identities.Text(identity)
 	}
 	b.missingWallets = nil
-	p.Send(ledger.EnsureWallets, nil, b.scope.AppID[:], made.Encode(nil), identities.Encode(nil), int8Param(b.appTime(now)))
+	pipe.Send(ledger.EnsureWallets, nil, b.scope.AppID[:], made.Encode(nil), identities.Encode(nil), int8Param(b.appTime(now)))
 }
 
 // isDeterministic reports an error that the same statements would meet again: bad data,

@@ -78,27 +78,27 @@ var (
 // write sends the changes of the batches: all wallets, then all events, then all
 // features. A transaction that waits for an event id which another node is writing
 // holds no lock that the other may need.
-func (u *Engine) write(p *wire.Pipe, batches []*appBatch, now int64) {
+func (e *Engine) write(pipe *wire.Pipe, batches []*appBatch, now int64) {
 	changed := slices.DeleteFunc(slices.Clone(batches), func(b *appBatch) bool { return len(b.records)+len(b.alerts) == 0 })
 	for _, b := range changed {
-		b.writeWallets(p)
+		b.writeWallets(pipe)
 	}
 	for _, b := range changed {
-		b.writeEvents(p, b.appTime(now), u.clockTolerance)
+		b.writeEvents(pipe, b.appTime(now), e.clockTolerance)
 	}
 	for _, b := range changed {
-		b.writePeriods(p)
-		b.writeProperties(p)
+		b.writePeriods(pipe)
+		b.writeProperties(pipe)
 		for _, feature := range slices.SortedFunc(maps.Keys(b.newlyUsed), byFeatureID) {
-			p.Send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
+			pipe.Send(lockDeduplication, nil, b.scope.AppID[:], feature.ID[:], int8Param(feature.Revision))
 		}
-		b.writeAlerts(p)
+		b.writeAlerts(pipe)
 	}
 }
 
 // writeWallets advances the version of each wallet and writes its balances, in the order
 // of identities: the lock order of every writer.
-func (b *appBatch) writeWallets(p *wire.Pipe) {
+func (b *appBatch) writeWallets(pipe *wire.Pipe) {
 	id, identity, version, seq, charged := wire.UUIDColumn, wire.TextColumn, wire.Int8Column, wire.Int8Column, wire.BoolColumn
 	wallet, credit, amount := wire.UUIDColumn, wire.UUIDColumn, wire.NumericColumn
 	for _, w := range b.touchedWallets() {
@@ -114,14 +114,14 @@ func (b *appBatch) writeWallets(p *wire.Pipe) {
 		}
 	}
 	b.step = pg.VersionStep()
-	p.SendRows(chargeWallet, chargeWallets, []wire.Column{id, identity, version, seq, charged}, b.scope.AppID[:], int8Param(b.step))
-	p.SendRows(chargeBalance, chargeBalances, []wire.Column{wallet, credit, amount}, b.scope.AppID[:])
+	pipe.SendRows(chargeWallet, chargeWallets, []wire.Column{id, identity, version, seq, charged}, b.scope.AppID[:], int8Param(b.step))
+	pipe.SendRows(chargeBalance, chargeBalances, []wire.Column{wallet, credit, amount}, b.scope.AppID[:])
 }
 
 // writePeriods writes the counters after the batch, one row each, and the billed
 // periods.
-func (b *appBatch) writePeriods(p *wire.Pipe) {
-	b.writeCounters(p)
+func (b *appBatch) writePeriods(pipe *wire.Pipe) {
+	b.writeCounters(pipe)
 	wallet, feature, start, end, entity, transaction := wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column, wire.TextColumn, wire.UUIDColumn
 	for i := range b.records {
 		r := &b.records[i]
@@ -135,10 +135,10 @@ func (b *appBatch) writePeriods(p *wire.Pipe) {
 		entity.Text(r.EntityID)
 		transaction.ID(r.TransactionID)
 	}
-	p.SendRows(insertBilledPeriod, insertBilled, []wire.Column{wallet, feature, start, end, entity, transaction}, b.scope.AppID[:])
+	pipe.SendRows(insertBilledPeriod, insertBilled, []wire.Column{wallet, feature, start, end, entity, transaction}, b.scope.AppID[:])
 }
 
-func (b *appBatch) writeCounters(p *wire.Pipe) {
+func (b *appBatch) writeCounters(pipe *wire.Pipe) {
 	wallet, feature, start, end, used := wire.UUIDColumn, wire.UUIDColumn, wire.Int8Column, wire.Int8Column, wire.Int8Column
 	type counter struct {
 		wallet ids.ID
@@ -162,7 +162,7 @@ func (b *appBatch) writeCounters(p *wire.Pipe) {
 			used.Int8(b.byID[r.WalletID].state.Used[key.CounterKey])
 		}
 	}
-	p.SendRows(countUse, countUses, []wire.Column{wallet, feature, start, end, used}, b.scope.AppID[:])
+	pipe.SendRows(countUse, countUses, []wire.Column{wallet, feature, start, end, used}, b.scope.AppID[:])
 }
 
 func byFeatureID(a, b *metering.Feature) int { return bytes.Compare(a.ID[:], b.ID[:]) }

@@ -25,7 +25,7 @@ type change struct {
 func once(file, old, new string) change { return change{file, 1, old, new} }
 
 const (
-	commitUnder = "\tu.write(p, batches, now)\n\tp.SendCommand(pg.CommitTx)\n\tif err := p.Run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
+	commitUnder = "\tl.engine.write(pipe, batches, now)\n\tpipe.SendCommand(pg.CommitTx)\n\tif err := pipe.Run(); err != nil {\n\t\treturn err\n\t}\n\tfor _, b := range batches {\n\t\tb.markCommitted()"
 	runsAgain   = "\t\tif !isDeterministic(err) || (pg.SQLState(err) == pg.UniqueViolation && violations < maxUniqueViolations) {\n"
 	ensureFirst = "\t\tif _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {\n\t\t\treturn Wallet{}, err\n\t\t}\n\t\tlocked, err := tx.LockWallets(ctx, identity)\n"
 )
@@ -50,40 +50,40 @@ var usageMutants = []mutant{
 		once("store/usage_conns.go", "\tconfig.MaxConnLifetime = 0 // no limit\n",
 			"\tconfig.MaxConnLifetime = 0\n\tconfig.ConnConfig.RuntimeParams[\"synchronous_commit\"] = \"off\"\n")),
 	bug("take a lost reply to a commit for a success", "./store", "TestCutConnectionsLoseAndDoubleNothing",
-		once("store/usage_track.go", commitUnder, `	u.write(p, batches, now)
-	p.SendCommand(pg.CommitTx)
-	if err := p.Run(); pg.SQLState(err) != "" {
+		once("store/usage_track.go", commitUnder, `	l.engine.write(pipe, batches, now)
+	pipe.SendCommand(pg.CommitTx)
+	if err := pipe.Run(); pg.SQLState(err) != "" {
 		return err
 	}
 	for _, b := range batches {
 		b.markCommitted()`)),
 	bug("take a lost reply to a commit for a failure", "./store", "TestCutConnectionsLoseAndDoubleNothing",
 		once("store/usage_track.go", runsAgain, `		if pg.SQLState(err) == "" {
-			for _, p := range requests {
-				p.fail(err)
+			for _, r := range requests {
+				r.fail(err)
 			}
 			return
 		}
 `+runsAgain)),
 	bug("say that nothing was done when time runs out after a try", "./store", "TestSilentServerIsWaitedForOnlySoLong",
 		once("store/usage_track.go",
-			"p.fail(fmt.Errorf(\"store: out of time: %w\", p.lastErr))", "p.fail(fmt.Errorf(\"%w\", errOverloaded))")),
+			"r.fail(fmt.Errorf(\"store: out of time: %w\", r.lastErr))", "r.fail(fmt.Errorf(\"%w\", errOverloaded))")),
 	bug("another transaction id for each try", "./store", "TestCutConnectionsLoseAndDoubleNothing",
 		once("store/usage_track.go", "\tresetAll(requests)\n\terr = try(",
-			"\tresetAll(requests)\n\tfor _, p := range requests {\n\t\tif p.lastErr != nil {\n\t\t\tp.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")),
+			"\tresetAll(requests)\n\tfor _, r := range requests {\n\t\tif r.lastErr != nil {\n\t\t\tr.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")),
 	bug("a deposit whose commit is unknown is not looked up", "./store", "TestDepositSurvivesACutConnection",
 		once("store/internal/pg/tx.go", "if SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {", "if SQLState(err) != UniqueViolation || errors.Is(err, ErrCommitUnknown) {")),
 	bug("no lock on wallets", "./store", "TestWalletPaysForWhatItHoldsAndNoMore|TestNodesNeverWaitForEachOther",
 		once("store/internal/ledger/wallets.go", "\n\t\t\tFOR NO KEY UPDATE) w`)", ") w`)")),
 	bug("wallets locked in the order of arrival", "./store", "TestNodesNeverWaitForEachOther",
 		once("store/usage_load.go", "\tslices.Sort(list)\n\tfor _, identity := range slices.Compact(list) {",
-			"\tfor _, identity := range slices.Collect(uniqueValues(b.requests, func(u *request) string { return u.Identity })) {")),
+			"\tfor _, identity := range slices.Collect(uniqueValues(b.requests, func(r *request) string { return r.Identity })) {")),
 	bug("events written in the order of arrival", "./store", "TestTwoNodesWriteIdsInOneOrder",
 		once("store/usage_insert.go",
 			"\tslices.SortFunc(sorted, func(a, b *record) int { return cmp.Compare(a.EventID, b.EventID) })\n", "\t_ = cmp.Compare[int]\n")),
 	bug("events written before the wallets are locked", "./store", "TestRepeatsOnTwoNodesDoNotBlockEachOther",
-		once("store/usage_write.go", "\t\tb.writeWallets(p)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n",
-			"\t\tb.writeEvents(p, b.appTime(now), u.clockTolerance)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeWallets(p)\n")),
+		once("store/usage_write.go", "\t\tb.writeWallets(pipe)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeEvents(pipe, b.appTime(now), e.clockTolerance)\n",
+			"\t\tb.writeEvents(pipe, b.appTime(now), e.clockTolerance)\n\t}\n\tfor _, b := range changed {\n\t\tb.writeWallets(pipe)\n")),
 	bug("ensure and lock in one statement", "./store", "TestFirstUsesAndDepositsMakeOneWallet",
 		once("store/internal/ledger/wallets.go", ensureFirst, "\tlocked, err := pg.Collect(ctx, tx, pg.Statement{Name: \"ensure and lock\", SQL: `"+`
 		WITH made AS (
@@ -116,13 +116,13 @@ var usageMutants = []mutant{
 			"return found && wallet == g.wallet && ", "return found && wallet.version == g.wallet.version && ")),
 	bug("a refusal from memory", "./store", "TestChangesHoldForTheFirstUseAfterThem",
 		once("store/usage_optimistic.go", "\tif d.Verdict != metering.Accepted || !d.New {\n",
-			"\tif d.Verdict == metering.Refused {\n\t\tuse.decision = d\n\t}\n\tif d.Verdict != metering.Accepted || !d.New {\n"),
-		once("store/usage_optimistic.go", "use.resolved = use.decision.New", "use.resolved = use.decision.New || use.decision.Verdict == metering.Refused")),
+			"\tif d.Verdict == metering.Refused {\n\t\tr.decision = d\n\t}\n\tif d.Verdict != metering.Accepted || !d.New {\n"),
+		once("store/usage_optimistic.go", "r.resolved = r.decision.New", "r.resolved = r.decision.New || r.decision.Verdict == metering.Refused")),
 	bug("memory that was enough a moment ago decides now", "./store", "TestMemoryChangesBetweenTwoLooks",
-		once("store/usage_optimistic.go", "\t\tif !w.canDecide(use.Usage.Usage) {\n\t\t\treturn false", "\t\tif _ = use; w.version < 0 {\n\t\t\treturn false")),
+		once("store/usage_optimistic.go", "\t\tif !w.canDecide(r.Usage.Usage) {\n\t\t\treturn false", "\t\tif _ = r; w.version < 0 {\n\t\t\treturn false")),
 	bug("a committed use is refused for a key that was revoked since", "./store", "TestKeyIsRevokedWhileACommitIsUnknown",
 		once("store/usage_load.go",
-			"if e := b.events[u.EventID]; e != nil && e.TransactionID == u.TransactionID {", "if e := b.events[u.EventID]; e != nil && e.TransactionID.IsZero() {")),
+			"if event := b.events[r.EventID]; event != nil && event.TransactionID == r.TransactionID {", "if event := b.events[r.EventID]; event != nil && event.TransactionID.IsZero() {")),
 	bug("a use is accepted that has no wallet", "./store", "TestPriceFallsWhileAWalletIsMade",
 		once("store/usage_track.go", "if len(b.missingWallets) > 0 {\n\t\t\t\treturn errWalletMissing", "if len(b.missingWallets) < 0 {\n\t\t\t\treturn errWalletMissing")),
 	bug("what an allowance does not cover is not counted", "./store", "TestHistoriesEndAsTheModelSays",
@@ -137,7 +137,7 @@ var usageMutants = []mutant{
 		once("store/usage_queue.go",
 			"return !q.closed && q.size+more <= q.limits.queued && waiting+more <= q.limits.queuedPerApp", "return !q.closed && waiting >= 0")),
 	bug("a panic that leaves callers waiting", "./store", "TestPanicReleasesEveryCaller",
-		once("store/usage_batcher.go", "\t\tdefault:\n\t\t\tp.done <- struct{}{}\n", "\t\tcase p.err == nil:\n\t\t\tp.done <- struct{}{}\n")),
+		once("store/usage_batcher.go", "\t\tdefault:\n\t\t\tr.done <- struct{}{}\n", "\t\tcase r.err == nil:\n\t\t\tr.done <- struct{}{}\n")),
 	bug("a policy that admits every tenant", "./store", "TestRowLevelSecurity|TestTheSchemaKeepsTheWalls",
 		once("migrations/20261115000011_lean.tx.up.sql", "ON %I USING (app_id::text =", "ON %I USING (true OR app_id::text ="),
 		once("store/internal/pg/rights.go", "policyRule = `app_id::text =", "policyRule = `true OR app_id::text ="),

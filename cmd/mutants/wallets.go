@@ -11,7 +11,7 @@ var walletMutants = []mutant{
 	bug("a rule keeps what it announced about another credit", "./store", "TestARuleOfAnotherCreditOrFeatureStartsOver",
 		once("store/alerts.go", "r.CreditID == was.CreditID && r.FeatureID == was.FeatureID {", "r.Key == was.Key {")),
 	bug("an alert is announced twice: its mark is not read", "./store", "TestConcurrentChargesAlertOnce",
-		once("store/usage_alerts.go", "metering.AlertMark{Armed: r.Bool(), FiredAt", "metering.AlertMark{Armed: r.Bool() || true, FiredAt")),
+		once("store/usage_alerts.go", "metering.AlertMark{Armed: row.Bool(), FiredAt", "metering.AlertMark{Armed: row.Bool() || true, FiredAt")),
 	bug("an alert is announced twice: it needs no recovery", "./metering", "TestALowBalanceIsAnnouncedOnce",
 		once("metering/alerts.go", "return m.Armed && now >=", "return now >=")),
 	bug("a reversal returns more than is left of the charge", "./store", "TestConcurrentReversalsReturnExactlyTheCharge",
