@@ -125,22 +125,22 @@ func (s *Server) trackBatch(c *call) (reply, error) {
 		}
 	}
 	shown := batchReply{Results: make([]itemReply, len(items))}
-	var uses []store.Usage
-	var places []int // of each use among the items
+	var events []store.Usage
+	var positions []int // of each event among the items
 	for i, item := range items {
 		if v := c.operation.items.check(item); v != nil {
 			shown.Results[i] = c.invalidItem(i, item, v)
 			continue
 		}
 		c.operation.items.fill(item)
-		uses, places = append(uses, c.event(item, item.Text("identity"), ids.New())), append(places, i)
+		events, positions = append(events, c.event(item, item.Text("identity"), ids.New())), append(positions, i)
 	}
-	outcomes, err := s.trackItems(c, uses)
+	outcomes, err := s.trackItems(c, events)
 	if err != nil {
 		return reply{}, err
 	}
 	for i := range outcomes {
-		shown.Results[places[i]] = showItem(places[i], uses[i].EventID, &outcomes[i])
+		shown.Results[positions[i]] = showItem(positions[i], events[i].EventID, &outcomes[i])
 	}
 	for _, item := range shown.Results {
 		shown.Counts.add(item.Status)
@@ -150,11 +150,11 @@ func (s *Server) trackBatch(c *call) (reply, error) {
 
 // trackItems tracks the events of a batch. A key that was revoked refuses the batch as a
 // whole, unless some items were recorded before.
-func (s *Server) trackItems(c *call, uses []store.Usage) ([]store.Outcome, error) {
-	if len(uses) == 0 {
+func (s *Server) trackItems(c *call, events []store.Usage) ([]store.Outcome, error) {
+	if len(events) == 0 {
 		return nil, s.reauthenticate(c, nil)
 	}
-	outcomes, err := s.usage.TrackBatch(uses)
+	outcomes, err := s.usage.TrackBatch(events)
 	if err != nil {
 		return nil, err
 	}
@@ -224,16 +224,16 @@ func showItem(index int, id string, o *store.Outcome) itemReply {
 func (s *Server) trackGroup(c *call) (reply, error) {
 	items := c.body.Objects("events")
 	identity := c.body.Text("identity")
-	uses := make([]store.Usage, len(items))
+	events := make([]store.Usage, len(items))
 	first := make(map[string]int, len(items))
 	for i, item := range items {
-		uses[i] = c.event(item, identity, ids.New())
-		if earlier, repeated := first[uses[i].EventID]; repeated {
+		events[i] = c.event(item, identity, ids.New())
+		if earlier, repeated := first[events[i].EventID]; repeated {
 			return reply{}, s.reauthenticate(c, invalid("events[%d].id is that of events[%d]. Each event of a group needs its own id.", i, earlier))
 		}
-		first[uses[i].EventID] = i
+		first[events[i].EventID] = i
 	}
-	outcomes, refused, err := s.usage.TrackGroup(uses)
+	outcomes, refused, err := s.usage.TrackGroup(events)
 	if err != nil {
 		if kind := kindOfFault(err); kind == fault.Conflict || kind == fault.NotFound || kind == fault.Unprocessable {
 			err = &httpd.ItemError{Cause: err, Index: refused}
@@ -242,7 +242,7 @@ func (s *Server) trackGroup(c *call) (reply, error) {
 	}
 	shown, recorded := groupReply{Results: make([]itemReply, len(outcomes))}, false
 	for i := range outcomes {
-		shown.Results[i] = showItem(i, uses[i].EventID, &outcomes[i])
+		shown.Results[i] = showItem(i, events[i].EventID, &outcomes[i])
 		recorded = recorded || outcomes[i].Verdict != metering.Duplicate
 	}
 	if recorded {

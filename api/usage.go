@@ -159,10 +159,10 @@ func showEvent(d *metering.Decision) eventReply {
 }
 
 func (c *call) event(from input, identity string, transaction ids.ID) store.Usage {
-	use := c.usage(from, identity)
-	use.EventID, use.TransactionID = from.Text("id"), transaction
-	use.Properties = from.Properties("properties")
-	return use
+	event := c.usage(from, identity)
+	event.EventID, event.TransactionID = from.Text("id"), transaction
+	event.Properties = from.Properties("properties")
+	return event
 }
 
 // usage reads the fields that events and checks share.
