@@ -14,7 +14,7 @@ import (
 // settleUsage adds up the usage of the application, as the server's job does.
 func (tn *tenant) settleUsage() {
 	tn.t.Helper()
-	if _, err := tn.node.store.Rollups(tn.app.Scope()).Settle(tn.t.Context(), rollups.Alone); err != nil {
+	if _, err := tn.node.store.Rollups(tn.app.Scope()).RollUp(tn.t.Context(), rollups.Alone); err != nil {
 		tn.t.Fatal(err)
 	}
 }

@@ -21,14 +21,14 @@ func (b *books) Rollups() rollups.App { return b.db.Rollups(b.scope) }
 
 // settle adds up all events so far. Its boundary is the database's present millisecond, so
 // it first waits for the one after the newest id.
-func (b *books) settle(t *testing.T) rollups.Settled {
+func (b *books) settle(t *testing.T) rollups.RollUpResult {
 	t.Helper()
 	newest := ids.New()
 	milliseconds := int64(binary.BigEndian.Uint64(newest[:8]) >> 16)
 	soon(t, "a later millisecond", func() bool {
 		return len(texts(t, b.conn, `SELECT 'later' WHERE (extract(epoch FROM clock_timestamp()) * 1000)::bigint > $1::bigint + 1`, milliseconds)) == 1
 	})
-	s, err := b.Rollups().Settle(t.Context(), rollups.Alone)
+	s, err := b.Rollups().RollUp(t.Context(), rollups.Alone)
 	noError(t, err)
 	return s
 }
@@ -218,7 +218,7 @@ func TestUsageWaitsForOpenTransactions(t *testing.T) {
 		FROM usage_events e WHERE e.event_id = 'e0'`, ids.New())
 	b.track(t, 5)
 	for range 5 {
-		s, err := b.Rollups().Settle(t.Context(), margin)
+		s, err := b.Rollups().RollUp(t.Context(), margin)
 		noError(t, err)
 		if s.Events != 0 || !s.Waiting {
 			t.Fatalf("%+v while a transaction is open", s)
@@ -227,7 +227,7 @@ func TestUsageWaitsForOpenTransactions(t *testing.T) {
 	exec(t, late, `COMMIT`)
 	want := texts(t, b.conn, eventSums)[0]
 	soon(t, "every event is added", func() bool {
-		_, err := b.Rollups().Settle(t.Context(), margin)
+		_, err := b.Rollups().RollUp(t.Context(), margin)
 		noError(t, err)
 		return sumsLine(b.total(t, rollups.Query{Buckets: thisYear(t, rollup.ByMonth)})) == want
 	})

@@ -150,7 +150,7 @@ func TestDaysWaitForOpenTransactions(t *testing.T) {
 		SELECT e.app_id, e.org_id, (lpad(to_hex($1::bigint), 12, '0') || '70008000000000000000')::uuid, e.wallet_id, e.key_id, 1000, e.price_number, 3, $1::bigint, 5, e.balance_after, 'late', 'late one'
 		FROM usage_events e WHERE e.event_id = 'e0'`, day+rollup.Hour)
 	for range 3 {
-		s, err := b.Rollups().Settle(t.Context(), margin)
+		s, err := b.Rollups().RollUp(t.Context(), margin)
 		noError(t, err)
 		if s.Events != 0 || !s.Waiting {
 			t.Fatalf("%+v while a transaction is open", s)
@@ -161,7 +161,7 @@ func TestDaysWaitForOpenTransactions(t *testing.T) {
 	}
 	exec(t, late, `COMMIT`)
 	soon(t, "the day is added up", func() bool {
-		_, err := b.Rollups().Settle(t.Context(), margin)
+		_, err := b.Rollups().RollUp(t.Context(), margin)
 		noError(t, err)
 		return texts(t, b.conn, `SELECT (values_until > $1 AND days_until > $1)::text FROM usage_progress`, day)[0] == "true"
 	})

@@ -24,8 +24,8 @@ func (h household) usageQuery(ask func(*rollups.Query)) rollups.Query {
 }
 
 var rollupCalls = []call[rollups.App]{
-	{"Settle", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
-		_, err := a.Settle(ctx, rollups.Alone)
+	{"RollUp", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+		_, err := a.RollUp(ctx, rollups.Alone)
 		return nil, err
 	}},
 	{"Usage", "all", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {

@@ -210,7 +210,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	h.alerted(tb, usage)
 	h.denied = h.desk(tb, usage)
 	h.notified(tb)
-	_, err = h.Rollups().Settle(tb.Context(), rollups.Alone)
+	_, err = h.Rollups().RollUp(tb.Context(), rollups.Alone)
 	noError(tb, err)
 	// As for a day that is final; this one will get more events.
 	noError(tb, store.Transact(tb.Context(), h.App, func(ctx context.Context, conn *pgx.Conn) error {

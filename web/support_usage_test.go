@@ -19,7 +19,7 @@ import (
 func (d *supportHarness) settleUsage(t *testing.T) {
 	t.Helper()
 	for range 2 { // the second knows the offset of the clock
-		_, err := d.db.Rollups(d.app.Scope()).Settle(t.Context(), rollups.Alone)
+		_, err := d.db.Rollups(d.app.Scope()).RollUp(t.Context(), rollups.Alone)
 		noError(t, err)
 	}
 }

@@ -75,7 +75,7 @@ func (b *bench) addUpUsage(ctx context.Context, tenants ...*tenant) error {
 	for _, t := range tenants {
 		app := db.Rollups(tenancy.Scope{OrgID: t.org, AppID: t.app})
 		for range settleRuns {
-			if _, err := app.Settle(ctx, rollups.Alone); err != nil {
+			if _, err := app.RollUp(ctx, rollups.Alone); err != nil {
 				return err
 			}
 		}

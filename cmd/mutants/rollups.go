@@ -7,7 +7,7 @@ var rollupMutants = []mutant{
 	bug("usage is final while a transaction can still insert some", "./metering/rollup", "TestNothingAppearsBelowTheWatermark",
 		once("metering/rollup/progress.go", "return p.Transaction != 0 && p.Transaction <= h.Oldest", "return p.Transaction != 0")),
 	bug("usage is settled while a transaction can still insert some", "./store", "TestUsageWaitsForOpenTransactions",
-		once("store/rollups/settle.go", "if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {", "if _ = horizon; p.Transaction == 0 {")),
+		once("store/rollups/rollup.go", "if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {", "if _ = horizon; p.Transaction == 0 {")),
 	bug("an advanced clock makes usage final that was decided before", "./metering/rollup", "TestNothingAppearsBelowTheWatermark",
 		once("metering/rollup/progress.go", "min(h.ClockOffset, p.ClockOffset)", "h.ClockOffset")),
 	bug("a deduplicated event adds its quantity", "./store", "TestUsageAddsUpToTheEvents",
@@ -63,5 +63,5 @@ var rollupMutants = []mutant{
 	bug("a pack loses the upper half of a large sum", "./metering/rollup", "TestPackedValuesAreUnpacked",
 		once("metering/rollup/pack.go", "return metering.TotalOf(r.uvarint(), lo)", "return metering.TotalOf(0*r.uvarint(), lo)")),
 	bug("a boundary is proposed with the end of a snapshot, which a running transaction may have", "./store", "TestDaysWaitForOpenTransactions",
-		once("store/rollups/settle.go", "pg_current_xact_id()::text::bigint", "pg_snapshot_xmax(pg_current_snapshot())::text::bigint")),
+		once("store/rollups/rollup.go", "pg_current_xact_id()::text::bigint", "pg_snapshot_xmax(pg_current_snapshot())::text::bigint")),
 }

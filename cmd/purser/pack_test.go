@@ -59,7 +59,7 @@ func TestPackCommand(t *testing.T) {
 		}
 	}
 	skips(app+": skipped: usage is added up until", "skipped 1 application,")
-	_, err := n.node.store.Rollups(n.node.first).Settle(t.Context(), rollups.Alone)
+	_, err := n.node.store.Rollups(n.node.first).RollUp(t.Context(), rollups.Alone)
 	noFailure(t, err)
 	ann, err := n.app.Wallet(t.Context(), "ann")
 	noFailure(t, err)

@@ -49,24 +49,25 @@ func newUsageStats(db *store.Store, q *jobs.Queue, meters *metrics, log *slog.Lo
 		store: db, jobs: q, log: log, realTime: db.Clock().Time, requested: map[ids.ID]time.Time{},
 		observe: func(lag time.Duration) { meters.usageLag.Observe(lag.Seconds()) },
 	}
-	q.Register(queue.JobUsage, jobs.Handler{Run: u.settle, Timeout: usageRunTimeout, Lane: usageLane})
+	q.Register(queue.JobUsage, jobs.Handler{Run: u.rollUp, Timeout: usageRunTimeout, Lane: usageLane})
 	q.Every(jobs.Task{Name: "add up usage", Interval: usageSweep, Timeout: usageRunTimeout, Run: u.requestAll})
 	db.Stats().OnUsed(u.requestOnce)
 	return u
 }
 
-// settle adds the settled events of an application, and what its customers hold.
-func (u *usageStats) settle(ctx context.Context, job jobs.Job) (next int64, err error) {
+// rollUp adds the settled events of an application to its sums, and records what its
+// customers hold.
+func (u *usageStats) rollUp(ctx context.Context, job jobs.Job) (next int64, err error) {
 	begun := time.Now()
-	settled, err := u.store.Rollups(job.Scope).Settle(ctx, rollup.Margin)
+	result, err := u.store.Rollups(job.Scope).RollUp(ctx, rollup.Margin)
 	if err == nil {
 		err = u.store.Rollups(job.Scope).RecordLiability(ctx)
 	}
-	if err != nil || !settled.Waiting {
+	if err != nil || !result.Waiting {
 		return 0, err
 	}
 	now := u.realTime()
-	u.observe(now.Sub(time.UnixMilli(settled.Added)))
+	u.observe(now.Sub(time.UnixMilli(result.Added)))
 	pause := max(usageInterval, usagePause*time.Since(begun))
 	u.mu.Lock()
 	u.requested[job.Scope.AppID] = time.Now().Add(pause)

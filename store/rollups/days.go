@@ -70,7 +70,7 @@ func (a App) inPortions(ctx context.Context, most int, next func(ctx context.Con
 	more := true
 	for range most {
 		err := a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-			if err := setForSettling(ctx, tx); err != nil {
+			if err := setForRollUp(ctx, tx); err != nil {
 				return err
 			}
 			s, err := lockSettled(ctx, tx)

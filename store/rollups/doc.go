@@ -1,6 +1,6 @@
 // Package rollups adds up an application's usage by the hour, and reads the sums.
 //
-// What it is: App, which adds settled events (Settle) and answers what was used, by
+// What it is: App, which adds settled events (RollUp) and answers what was used, by
 // feature, customer or API key.
 //
 // What always holds: an event is added exactly once, in the transaction that moves the

@@ -77,7 +77,7 @@ const liabilityAge = 7 * 24 * 3_600_000
 // application.
 func (a App) RecordLiability(ctx context.Context) error {
 	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		if err := setForSettling(ctx, tx); err != nil {
+		if err := setForRollUp(ctx, tx); err != nil {
 			return err
 		}
 		now, err := tx.AppTime(ctx)

@@ -112,7 +112,7 @@ func (s *story) run(ctx context.Context) error {
 	for day := range days {
 		chapters = append(chapters, func(ctx context.Context) error { return s.runDay(ctx, day) })
 	}
-	chapters = append(chapters, s.createSupportCases, s.makeOtherKeys, s.addLastMember, s.archivePrototype, s.settleUsage)
+	chapters = append(chapters, s.createSupportCases, s.makeOtherKeys, s.addLastMember, s.archivePrototype, s.rollUpUsage)
 	for _, chapter := range chapters {
 		if err := chapter(ctx); err != nil {
 			return err
@@ -121,11 +121,11 @@ func (s *story) run(ctx context.Context) error {
 	return nil
 }
 
-// settleUsage adds up the usage: nothing else writes to the application yet. The second
+// rollUpUsage adds up the usage: nothing else writes to the application yet. The second
 // run counts up to the time of its clock, which the first has read.
-func (s *story) settleUsage(ctx context.Context) error {
+func (s *story) rollUpUsage(ctx context.Context) error {
 	for range 2 {
-		if _, err := s.Store.Rollups(s.app.Scope()).Settle(ctx, 0); err != nil {
+		if _, err := s.Store.Rollups(s.app.Scope()).RollUp(ctx, 0); err != nil {
 			return err
 		}
 	}

@@ -19,8 +19,8 @@ const (
 	// shorter, by what was found in it.
 	firstChunk  = int64(time.Hour / time.Millisecond)
 	chunkFactor = 4
-	// settleStatement is how long one statement may run.
-	settleStatement = time.Minute
+	// rollUpStatement is how long one statement may run.
+	rollUpStatement = time.Minute
 )
 
 const progressColumns = `added, until, proposed, proposed_until, proposed_xid, proposed_at, clock_offset`
@@ -52,8 +52,8 @@ var (
 // Alone is the margin of a caller who knows that nothing is written meanwhile.
 const Alone time.Duration = 0
 
-// Settled says how far a run came.
-type Settled struct {
+// RollUpResult says how far a run came.
+type RollUpResult struct {
 	Added  int64 // events with an id before this time of the database are in the sums
 	Until  int64 // sums are final before this time of the application's clock
 	Events int64 // that were added
@@ -62,11 +62,11 @@ type Settled struct {
 	Waiting bool
 }
 
-// Settle adds the events that are settled, in transactions of bounded size. It may run on
+// RollUp adds the events that are settled to the sums, in transactions of bounded size. It may run on
 // several nodes at once: each event is added once.
 //
 // The margin is rollup.Margin. With Alone it waits for no other transaction.
-func (a App) Settle(ctx context.Context, margin time.Duration) (s Settled, err error) {
+func (a App) RollUp(ctx context.Context, margin time.Duration) (s RollUpResult, err error) {
 	if err := a.propose(ctx, margin); err != nil {
 		return s, err
 	}
@@ -76,7 +76,7 @@ func (a App) Settle(ctx context.Context, margin time.Duration) (s Settled, err e
 		}
 	}
 	for length := firstChunk; ; {
-		step, err := a.settleChunk(ctx, &length, margin == Alone)
+		step, err := a.rollUpChunk(ctx, &length, margin == Alone)
 		if err != nil {
 			return s, err
 		}
@@ -129,16 +129,16 @@ func storeProgress(ctx context.Context, tx *pg.Tx, p rollup.Progress) error {
 	})
 }
 
-type settleStep struct {
+type chunkResult struct {
 	added, until, events int64
 	waiting, done        bool
 }
 
-// settleChunk adds the next events below the boundary, if it is confirmed.
-func (a App) settleChunk(ctx context.Context, length *int64, alone bool) (step settleStep, err error) {
+// rollUpChunk adds the next events below the boundary, if it is confirmed.
+func (a App) rollUpChunk(ctx context.Context, length *int64, alone bool) (step chunkResult, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		step = settleStep{}
-		if err := setForSettling(ctx, tx); err != nil {
+		step = chunkResult{}
+		if err := setForRollUp(ctx, tx); err != nil {
 			return err
 		}
 		p, err := pg.Find(ctx, tx, lockProgress, pgx.RowToStructByPos[rollup.Progress], pg.ErrNoAppState)
@@ -195,11 +195,11 @@ func hasEvents(ctx context.Context, tx *pg.Tx, added int64) (bool, error) {
 	return found > 0, err
 }
 
-// setForSettling gives a transaction time, and plans for the values at hand: a generic
+// setForRollUp gives a transaction time, and plans for the values at hand: a generic
 // plan was chosen for another range.
-func setForSettling(ctx context.Context, tx *pg.Tx) error {
+func setForRollUp(ctx context.Context, tx *pg.Tx) error {
 	for _, setting := range []string{
-		fmt.Sprintf("SET LOCAL statement_timeout = %d", settleStatement.Milliseconds()),
+		fmt.Sprintf("SET LOCAL statement_timeout = %d", rollUpStatement.Milliseconds()),
 		"SET LOCAL max_parallel_workers_per_gather = 0",
 		"SET LOCAL jit = off",
 		"SET LOCAL plan_cache_mode = force_custom_plan",
