@@ -277,6 +277,7 @@ func TestReplays(t *testing.T) {
 		t.Errorf("%d deliveries were queued", got)
 	}
 	tn.post("/v1/notifications/"+first+"/redeliver", fields{"endpointId": ids.New().Format(ids.WebhookEndpoint)}).refused("webhook_endpoint_not_found")
+	tn.post("/v1/notifications/"+first+"/redeliver", fields{"endpointId": ids.ID{}.Format(ids.WebhookEndpoint)}).refused("webhook_endpoint_not_found")
 	test := tn.post(path+"/test", fields{"type": "plan.synced"}).is(202).text("notificationId")
 	got := tn.get("/v1/notifications/" + test).is(200).object()
 	if got["test"] != true || number(got, "seq") != 0 {

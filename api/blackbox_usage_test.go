@@ -2,13 +2,17 @@ package api_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"purser/api"
+	"purser/ids"
 	"purser/store/rollups"
 	"purser/store/storetest"
+	"purser/tenancy"
 )
 
 // settleUsage adds up the usage of the application, as the server's job does.
@@ -23,6 +27,24 @@ func (tn *tenant) settleUsage() {
 func aroundNow() string {
 	now := time.Now()
 	return fmt.Sprintf("from=%d&to=%d", now.Add(-24*time.Hour).UnixMilli(), now.Add(24*time.Hour).UnixMilli())
+}
+
+// A client may wait for settledUntil to pass the end of a period while there is no usage.
+func TestReadingUsageHasItAddedUp(t *testing.T) {
+	t.Parallel()
+	tn := newTenantAt(t, newNode(t, api.Options{}, &clock{}), "Org "+ids.New().String(), false)
+	called := make(chan tenancy.Scope, 100)
+	tn.node.store.Stats().OnUsed(func(scope tenancy.Scope) { called <- scope })
+	defer tn.node.store.Stats().KeepStats(slog.New(slog.DiscardHandler))()
+	tn.get("/v1/usage?" + aroundNow()).is(200)
+	select {
+	case scope := <-called:
+		if scope != tn.app.Scope() {
+			t.Errorf("%v is added up", scope)
+		}
+	case <-time.After(3 * time.Minute):
+		t.Error("nothing is added up")
+	}
 }
 
 // usageLines are the rows of all pages, one line each, without times.

@@ -141,7 +141,7 @@ func (s *Server) redeliverNotification(c *call) (reply, error) {
 	}
 	var endpoint ids.ID
 	if c.body.Has("endpointId") {
-		if endpoint, err = ids.Parse(ids.WebhookEndpoint, c.body.Text("endpointId")); err != nil {
+		if endpoint, err = ids.Parse(ids.WebhookEndpoint, c.body.Text("endpointId")); err != nil || endpoint.IsZero() {
 			return reply{}, fault.New(fault.WebhookEndpointNotFound)
 		}
 	}

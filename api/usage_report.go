@@ -92,6 +92,7 @@ func (s *Server) getUsage(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	s.store.Stats().MarkUsed(c.scope) // settledUntil goes on while a client waits for it
 	shown := usagePage{Data: showAll(page.Rows, func(r rollups.Row) usageRowReply { return showUsage(q, page, r) })}
 	if page.Until > 0 {
 		shown.SettledUntil = &page.Until

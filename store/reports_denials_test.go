@@ -92,7 +92,7 @@ func TestDenialsAreKeptAsTheyWereDecided(t *testing.T) {
 		for i, q := range []reports.DenialQuery{
 			{Identity: "ann"}, {RequestID: request},
 			{FeatureKey: "reports"}, {Reason: fault.FeatureLimitExceeded}, {Identity: "an identity without a wallet"},
-			{From: min(moment, db.Clock().Now()) - 3_600_000, To: moment + 1}, {From: moment + 1}, {To: moment},
+			{From: min(moment, db.Clock().Now()) - 3_600_000, To: max(moment, db.Clock().Now()) + 1}, {From: moment + 1}, {To: moment},
 		} {
 			found := len(s.denials(t, q))
 			if n := []int{4, 4, 2, 2, 2, 6, 0, 0}[i]; found != n {

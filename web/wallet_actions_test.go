@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"purser/ids"
+	"purser/metering"
 	"purser/store/people"
 	"purser/tenancy"
 )
@@ -28,6 +29,7 @@ func TestWalletActions(t *testing.T) {
 			says(t, owner.get(t, got.location), http.StatusOK, words)
 		}
 		says(t, owner.post(t, d.appPath("wallets", "new"), url.Values{"identity": {strings.Repeat("x", 201)}}), http.StatusUnprocessableEntity, "Enter an identity of up to 200 characters.")
+		says(t, owner.post(t, d.appPath("wallets", "new"), url.Values{"identity": {metering.Tombstone(ids.New())}}), http.StatusUnprocessableEntity, "This identity belongs to an erased wallet.")
 	})
 
 	t.Run("add credits after a look at the resulting balance, once", func(t *testing.T) {

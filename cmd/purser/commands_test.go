@@ -338,6 +338,12 @@ func TestUsage(t *testing.T) {
 			t.Errorf("purser %v does not say in a line what is wrong: %v", args, err)
 		}
 	}
+	for _, args := range [][]string{{"keys", "--help"}, {"backup", "--help"}, {"restore", "-h"}, {"verify", "--help"}} {
+		var said bytes.Buffer
+		if err := run(t.Context(), args, nil, &said, io.Discard); !errors.Is(err, flag.ErrHelp) && (err != nil || said.Len() == 0) {
+			t.Errorf("purser %v ends with %v: %s", args, err, &said)
+		}
+	}
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"help"}, nil, &out, io.Discard); err != nil {
 		t.Fatal(err)

@@ -322,6 +322,9 @@ func (c *config) parseFile(flags *flag.FlagSet, args []string) (path string, err
 	} else if last := len(args) - 1; last >= 0 {
 		path, args = args[last], args[:last]
 	}
+	if path == "-h" || path == "-help" || path == "--help" {
+		return "", c.parse(flags, []string{path}) // shows the flags
+	}
 	if path == "" || strings.HasPrefix(path, "-") {
 		return "", fmt.Errorf("%s: name a file, such as 'purser %s purser.dump'", flags.Name(), flags.Name())
 	}

@@ -306,8 +306,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Write implements net.Conn. net/http answers a request that it cannot parse in plain
-// text, before any handler runs: Write replaces that by a JSON error.
+// Write implements net.Conn. net/http answers a request that it cannot parse before
+// any handler runs, in plain text or without a body: Write replaces that by a JSON error.
 func (c *connection) Write(text []byte) (int, error) {
 	if !c.serving.Load() {
 		if status, refused := parseOwnReply(text); refused {
@@ -320,13 +320,17 @@ func (c *connection) Write(text []byte) (int, error) {
 	return c.Conn.Write(text)
 }
 
-// parseOwnReply reads the status of a response that net/http wrote itself.
+// parseOwnReply reads the status of an error that net/http wrote itself. What it calls a
+// server error (an unknown transfer coding or version) is the client's mistake.
 func parseOwnReply(text []byte) (status int, refused bool) {
 	rest, found := bytes.CutPrefix(text, []byte("HTTP/1.1 "))
-	if !found || len(rest) < 3 || !bytes.Contains(rest, []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")) {
+	if !found || len(rest) < 3 {
 		return 0, false
 	}
 	status, err := strconv.Atoi(string(rest[:3]))
+	if status >= http.StatusInternalServerError {
+		return http.StatusBadRequest, err == nil
+	}
 	return status, err == nil && status >= http.StatusBadRequest
 }
 

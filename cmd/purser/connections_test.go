@@ -272,7 +272,9 @@ func TestRequestsThatCannotBeParsedAreAnsweredInJSON(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n":                                400,
 		"GET / HTTP/1.1\r\n\r\n":                                                     400,
 		plainRequest + "GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n":                        200,
-		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":              501,
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n":              400,
+		"GET / HTTP/3.0\r\nHost: x\r\n\r\n":                                          400,
+		"GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n":                             417,
 		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 2<<20) + "\r\n\r\n": 431,
 	} {
 		response, body := exchange(t, dial(t, l), text)

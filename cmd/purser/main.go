@@ -164,7 +164,10 @@ func runCommand(ctx context.Context, args, environ []string, stdout, stderr io.W
 		return nil
 	case "keys", "sandbox", "users":
 		var sub string
-		sub, rest = split(rest)
+		if sub, rest = split(rest); sub == "-h" || sub == "--help" {
+			fmt.Fprint(stdout, usage)
+			return nil
+		}
 		command += " " + sub
 	}
 	run, known := commands[command]

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -127,12 +128,14 @@ func (s *Server) advanceClock(w http.ResponseWriter, r *http.Request, app ids.ID
 	if body.AdvanceTo == nil {
 		return nil, fault.Newf(fault.InvalidRequest, "Send {\"advanceTo\": <milliseconds since 1970>}.")
 	}
-	// Longer than the server's usual write deadline. Where it cannot be set and the
-	// request times out, the clock keeps its progress and a retry continues from there.
+	// Longer than the server's usual deadlines. A request that takes even longer times out;
+	// the clock keeps its progress, and a retry continues from there.
 	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(advanceTime)); err != nil {
 		s.options.Log.Debug("sandbox write deadline not extended", "cause", err)
 	}
-	now, err := s.Advance(r.Context(), app, *body.AdvanceTo)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), advanceTime)
+	defer cancel()
+	now, err := s.Advance(ctx, app, *body.AdvanceTo)
 	return clockReply{now}, err
 }
 

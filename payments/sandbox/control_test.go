@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,28 @@ func TestControlClock(t *testing.T) {
 		r.control("clock", fmt.Sprintf(`{"advanceTo": %d}`, to), http.StatusOK)
 		r.wantEvents("subscription.updated", "invoice.paid")
 	})
+}
+
+// The server gives its requests seconds, and years of webhooks take longer.
+func TestAnAdvanceHasTimeOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	var left time.Duration
+	r.settle = func(ctx context.Context, _ ids.ID) error {
+		deadline, _ := ctx.Deadline()
+		left = time.Until(deadline)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	body := fmt.Sprintf(`{"advanceTo": %d}`, r.clock().Add(day).UnixMilli())
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/sandbox/apps/"+r.app.Format(ids.Application)+"/clock", strings.NewReader(body))
+	request.Header.Set("Authorization", "Bearer "+controlKey)
+	answer := httptest.NewRecorder()
+	r.server.Handler().ServeHTTP(answer, request)
+	if answer.Code != http.StatusOK || left < 2*time.Minute {
+		t.Errorf("%d with %v left: %s", answer.Code, left, answer.Body)
+	}
 }
 
 func TestControlRefunds(t *testing.T) {

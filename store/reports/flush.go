@@ -111,6 +111,14 @@ func (s *Counters) KeepStats(log *slog.Logger) (stop func()) {
 // node. It must be set before KeepStats.
 func (s *Counters) OnUsed(called func(tenancy.Scope)) { s.onUsed = called }
 
+// MarkUsed has OnUsed's function called for an application without usage too: its sums
+// become final while they are read.
+func (s *Counters) MarkUsed(scope tenancy.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used[scope.AppID] = scope
+}
+
 func (s *Counters) reportUsed() {
 	s.mu.Lock()
 	used := s.used
@@ -188,9 +196,7 @@ func (a App) writeStats(ctx context.Context, counted *appStats) error {
 		return err
 	}
 	if len(counted.uses) > 0 {
-		a.node.mu.Lock()
-		a.node.used[counted.scope.AppID] = counted.scope
-		a.node.mu.Unlock()
+		a.node.MarkUsed(counted.scope)
 	}
 	return errors.Join(
 		a.writeOrDrop(ctx, len(counted.failed), nil, func(ctx context.Context, tx appTx) error {

@@ -143,7 +143,7 @@ func indentJSON(data []byte) string {
 func (s *Pages) redeliver(req *site.Request, id ids.ID) (site.Response, error) {
 	f := req.Form
 	endpoint, err := ids.Parse(ids.WebhookEndpoint, f.Text("endpoint"))
-	if err != nil {
+	if err != nil || endpoint.IsZero() { // zero would be all endpoints
 		return site.Response{}, fault.New(fault.WebhookEndpointNotFound)
 	}
 	if _, err := req.Notifications().Redeliver(req.Context, id, endpoint, req.Now()); err != nil {

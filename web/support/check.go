@@ -56,7 +56,7 @@ func parseCheck(form supportpage.CheckForm) (usage store.Usage, problems []compo
 		problems = append(problems, component.Problem{Field: field, Message: message})
 	}
 	if _, err := metering.ParseIdentity(form.Identity); err != nil {
-		fail("identity", enterIdentity)
+		fail("identity", identityProblem(form.Identity))
 	}
 	if _, err := metering.ParseEntityID(form.EntityID); err != nil {
 		fail("entity", fmt.Sprintf("Enter up to %d characters.", metering.MaxEntityIDLength))

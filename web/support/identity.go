@@ -13,8 +13,13 @@ import (
 	"purser/web/site"
 )
 
-// enterIdentity is the message for an invalid identity.
-var enterIdentity = fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength)
+// identityProblem is the message for an invalid identity.
+func identityProblem(identity string) string {
+	if metering.IsTombstone(identity) {
+		return "This identity belongs to an erased wallet. Enter another one."
+	}
+	return fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength)
+}
 
 func (s *Pages) renameForm(req *site.Request) (site.Response, error) {
 	head, _, err := s.walletHead(req, "")
@@ -32,7 +37,7 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	f := req.Form
 	to, err := metering.ParseIdentity(f.Text("to"))
 	if err != nil {
-		f.Fail("to", enterIdentity)
+		f.Fail("to", identityProblem(f.Text("to")))
 	}
 	from := f.Raw("from")
 	if lineBreaks.Replace(from) == lineBreaks.Replace(w.Identity) {

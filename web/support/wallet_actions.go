@@ -28,7 +28,7 @@ func (s *Pages) createWallet(req *site.Request) (site.Response, error) {
 	f := req.Form
 	identity, err := metering.ParseIdentity(f.Text("identity"))
 	if err != nil {
-		f.Fail("identity", enterIdentity)
+		f.Fail("identity", identityProblem(f.Text("identity")))
 		return site.Invalid(supportpage.NewWalletPage(supportpage.NewWallet{
 			Frame: req.Frame("New wallet", "wallets"), List: req.AppPath("wallets"), Path: req.AppPath("wallets", "new"),
 			Identity: f.Text("identity"), Answered: component.Answered{Problems: f.Problems},
