@@ -37,7 +37,7 @@ func (s *Server) createEndpoint(c *call) (engine.Doc, error) {
 	}
 	doc := c.account.Render(endpoint)
 	// Shown on creation only.
-	doc["secret"] = endpoint.Secret
+	doc["secret"] = s.signingSecrets(endpoint.Outside, []string{endpoint.Secret})[0]
 	return doc, nil
 }
 

@@ -172,7 +172,7 @@ func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing
 	}
 	header := http.Header{}
 	header.Set("Content-Type", "application/json; charset=utf-8")
-	header.Set("Stripe-Signature", sign(out.Body, out.Secrets, signedAt))
+	header.Set("Stripe-Signature", sign(out.Body, s.signingSecrets(out.Outside, out.Secrets), signedAt))
 	if out.Outside {
 		return s.sendToProgram(ctx, out.URL, header, out.Body)
 	}

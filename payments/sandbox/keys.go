@@ -33,9 +33,28 @@ func KeyOf(secret []byte, app ids.ID) string {
 }
 
 func keyMAC(secret []byte, name string) string {
+	return derive(secret, "sandbox key "+name)[:macLength]
+}
+
+func derive(secret []byte, purpose string) string {
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte("sandbox key " + name))
-	return hex.EncodeToString(mac.Sum(nil))[:macLength]
+	mac.Write([]byte(purpose))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// signingSecrets are the secrets that sign an endpoint's webhooks. Those of the server's
+// own endpoints are derived from what is stored, which alone signs nothing: one process
+// both sends and verifies such a webhook, so nodes with another key, or of release 0.1.0,
+// which signs with the stored text, need not agree. Other programs know the stored one.
+func (s *Server) signingSecrets(outside bool, stored []string) []string {
+	if outside {
+		return stored
+	}
+	secrets := make([]string, len(stored))
+	for i, text := range stored {
+		secrets[i] = "whsec_" + derive(s.options.Secret, "sandbox webhook "+text)
+	}
+	return secrets
 }
 
 // requestKey is the API key of a request: a bearer token, or the user name of basic

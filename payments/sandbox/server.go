@@ -137,7 +137,7 @@ func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, typ
 	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
 	err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {
 		if endpoint, known := account.EndpointAt(webhookURL); known && slices.Equal(endpoint.Types, types) {
-			connection.WebhookSecrets = endpoint.Secrets(env.Now)
+			connection.WebhookSecrets = s.signingSecrets(endpoint.Outside, endpoint.Secrets(env.Now))
 		}
 		return nil
 	})
@@ -151,7 +151,7 @@ func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, typ
 		} else if endpoint, err = account.CreateEndpoint(env, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
 			return err
 		}
-		connection.WebhookSecrets = endpoint.Secrets(env.Now)
+		connection.WebhookSecrets = s.signingSecrets(endpoint.Outside, endpoint.Secrets(env.Now))
 		return nil
 	})
 	return connection, err

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,26 @@ func TestWebhooks(t *testing.T) {
 		delivery.body[len(delivery.body)-2] ^= 1
 		if _, err := r.verify(delivery, r.secrets[0], forever); !errors.Is(err, webhook.ErrNoValidSignature) {
 			t.Errorf("a changed byte: %v", err)
+		}
+	})
+
+	t.Run("are signed with secrets that are not stored, unless another program has them", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		must(t, r.server.RollSecret(t.Context(), r.app, webhookURL, time.Hour))
+		own := ok[sandbox.Connection](t)(r.server.Connect(t.Context(), r.app, webhookURL, []string{"*"})).WebhookSecrets
+		stored := string(ok[[]byte](t)(r.server.Snapshot(t.Context(), r.app)))
+		for _, secret := range own {
+			if strings.Contains(stored, secret) {
+				t.Errorf("the account is stored with the secret %s", secret)
+			}
+		}
+		r.customer()
+		delivery := r.deliveries()[0]
+		for _, text := range regexp.MustCompile(`whsec_\w+`).FindAllString(stored, -1) {
+			if _, err := r.verify(delivery, text, forever); !errors.Is(err, webhook.ErrNoValidSignature) {
+				t.Errorf("the stored %s verifies a webhook: %v", text, err)
+			}
 		}
 	})
 

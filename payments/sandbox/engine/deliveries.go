@@ -25,7 +25,7 @@ type Outgoing struct {
 	Event    string
 	Type     string
 	URL      string
-	Secrets  []string // one signature for each
+	Secrets  []string // as stored; one signature for each
 	Body     []byte   // the exact bytes to sign and send
 	Outside  bool     // for another program
 }

@@ -11,8 +11,8 @@ type Endpoint struct {
 	Head
 	URL         string
 	Types       []string // "*" means all
-	Secret      string
-	OldSecret   string // also signs until it expires
+	Secret      string   // in clear: release 0.1.0 signs with it, also beside this one
+	OldSecret   string   // also signs until it expires
 	OldUntil    Time
 	Description string
 	Metadata    map[string]string
