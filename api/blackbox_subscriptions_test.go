@@ -13,12 +13,12 @@ import (
 
 var addressRule = rule{
 	good: []string{
-		quoted("https://a.test"), quoted("http://127.0.0.1:3000/x?y=z#w"), quoted("https://a.test/%C3%A9"), quoted("https://[::1]/"),
+		quoted("https://a.test"), quoted("http://127.0.0.1:3000/x?y=z#w"), quoted("https://a.test/%C3%A9"), quoted("https://[::1]/"), quoted("HTTPS://a.test"),
 		quoted("https://a.test/" + repeated("x", 2048-15)),
 	},
 	bad: append([]string{
 		quoted(""), quoted("a.test"), quoted("/thanks"), quoted("//a.test"), quoted("ftp://a.test"), quoted("javascript:alert(1)"), quoted("https://"),
-		quoted(" https://a.test"), quoted("https://a.test/a b"), quoted("https://é.test"), quoted("HTTPS://a.test"),
+		quoted(" https://a.test"), quoted("https://a.test/a b"), quoted("https://é.test"), quoted(`https://a.test\@b.test`),
 		quoted("https://a.test/" + repeated("x", 2048-14)),
 	}, noText...),
 }

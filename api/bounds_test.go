@@ -64,8 +64,8 @@ var (
 		return b
 	}
 	address = bounds{
-		[]string{`"https://a.example"`, `"http://localhost:3000/x?y=z#w"`, `"https://a.example/{CHECKOUT_SESSION_ID}"`, `"https://[::1]/"`, `"https://a.example/` + strings.Repeat("x", 2048-18) + `"`},
-		[]string{`""`, `"a.example"`, `"/a"`, `"//a.example"`, `"ftp://a.example"`, `"javascript:alert(1)"`, `"https://"`, `"https:///a"`, `"https://a b"`, `"https://a.example/\u0001"`, `"https://é.example"`, `"https://a:b:c"`, `"https://[::1"`, `"https://[x]/"`, `"https://a.example/%zz"`, `"https://a.example/` + strings.Repeat("x", 2048-17) + `"`, `1`, `null`},
+		[]string{`"https://a.example"`, `"HTTPS://A.example"`, `"Http://a.example"`, `"http://localhost:3000/x?y=z#w"`, `"https://a.example/{CHECKOUT_SESSION_ID}"`, `"https://[::1]/"`, `"https://a.example/` + strings.Repeat("x", 2048-18) + `"`},
+		[]string{`""`, `"a.example"`, `"/a"`, `"//a.example"`, `"ftp://a.example"`, `"javascript:alert(1)"`, `"https://"`, `"https:///a"`, `"https://a b"`, `"https://a.example/\u0001"`, `"https://a.example\\b"`, `"https://a.example/\\"`, `"https:\\\\a.example"`, `"https://é.example"`, `"https://a:b:c"`, `"https://[::1"`, `"https://[x]/"`, `"https://a.example/%zz"`, `"https://a.example/` + strings.Repeat("x", 2048-17) + `"`, `1`, `null`},
 	}
 	currency = bounds{[]string{`"eur"`, `"usd"`}, []string{`"EUR"`, `"eu"`, `"euro"`, `"e1r"`, `""`, `1`, `null`}}
 	revision = bounds{[]string{`1`, `1.0`, `9007199254740993`, `9223372036854775807`}, []string{`0`, `-1`, `1.5`, `"1"`, `null`, `9223372036854775808`, `1e999999`}}

@@ -74,7 +74,7 @@ var documentLimits = map[string]any{
 	"Event/properties/reversals maxItems":            100,
 	"WalletExport/properties/subscriptions maxItems": 100, "WalletExport/properties/failedRequests maxItems": 1000,
 	"WalletExport/properties/denials maxItems": 1000,
-	"WebAddress maxLength":                     2048, "WebAddress pattern": `^https?://[a-zA-Z0-9\[][!-~]*$`,
+	"WebAddress maxLength":                     2048, "WebAddress pattern": `^[hH][tT][tT][pP][sS]?://[a-zA-Z0-9\[][!-\[\]-~]*$`,
 	"NextCursor maxLength": 4096, "/components/parameters/Cursor/schema maxLength": 4096, "/components/headers/RequestId/schema maxLength": 200,
 }
 

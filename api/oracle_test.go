@@ -240,7 +240,7 @@ func drawText(t *rapid.T, s *schema) string {
 	pools := []*rapid.Generator[string]{
 		fitting, fitting, fitting, fitting, fitting, fitting, fitting, fitting,
 		rapid.SampledFrom([]string{"", "a", "0", "00", "a_b", "-a", "A", "é", "😀", "a\n", " ", "https://[fe80::1%25en0]/", "https://a:b", "https://", "mailto:a@b"}),
-		rapid.StringMatching(`https?://[a-z\[\]:.%@]{0,12}(/[a-z{}%2]{0,5})?`),
+		rapid.StringMatching(`(https?|HTTPS|Http)://[a-z\[\]:.%@]{0,12}(/[a-z{}%2\\]{0,5})?`),
 		rapid.StringN(0, 30, -1).Filter(func(text string) bool { return !strings.Contains(text, "\x00") }),
 	}
 	if s.maxLength < 5000 {

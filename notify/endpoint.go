@@ -68,8 +68,8 @@ func CheckURL(text string, live bool) error {
 		return invalid("At most 2,048 characters.")
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
 		return invalid("Enter an absolute URL, such as https://example.com/webhooks.")
-	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-		return invalid("No spaces or control characters.")
+	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }): // as WebAddress in the API
+		return invalid("No spaces, backslashes, control or non-ASCII characters. Percent-encode them.")
 	case !MayUsePort(u):
 		return invalid("Use the standard port, or one from 1024 to 65535.")
 	case u.User != nil:
