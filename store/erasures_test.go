@@ -140,6 +140,39 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	})
 }
 
+// TestARepeatedErasureIsToldByItsIdentity repeats a key after the identity got a wallet
+// again. Once the identity is forgotten, it can't be told from a request about another.
+func TestARepeatedErasureIsToldByItsIdentity(t *testing.T) {
+	t.Parallel()
+	b := newStorefront(t, openStore(t, storetest.URL(t)))
+	b.deposit(t, depositOf("leaver", "tokens", 7, freshID()))
+	requested := erasureOf("leaver")
+	first, _, err := b.Erase(t.Context(), requested)
+	noError(t, err)
+	b.deposit(t, depositOf("leaver", "tokens", 5, freshID()))
+	b.deposit(t, depositOf("bob", "tokens", 5, freshID()))
+	again := func(identity string) (store.Erasure, bool, error) {
+		repeated := requested
+		repeated.ID, repeated.Identity = ids.New(), identity
+		return b.Erase(t.Context(), repeated)
+	}
+	if e, duplicate, err := again("leaver"); err != nil || !duplicate || e.WalletID != first.WalletID {
+		t.Errorf("the repeated request is answered with %+v, %t, %v", e, duplicate, err)
+	}
+	for _, other := range []string{"bob", "without a wallet"} {
+		if e, _, err := again(other); !fault.Is(err, fault.IdempotencyConflict) {
+			t.Errorf("a request about %q is answered with %+v, %v", other, e, err)
+		}
+	}
+	b.settle(t, first.WalletID)
+	if e, _, err := again("leaver"); !fault.Is(err, fault.IdempotencyConflict) {
+		t.Errorf("after the identity is forgotten it is answered with %+v, %v", e, err)
+	}
+	if w, err := b.Wallet(t.Context(), "leaver"); err != nil || w.Balances[0].Amount != 5 {
+		t.Errorf("the new wallet is %+v, %v", w, err)
+	}
+}
+
 func TestVerificationsThatBeganBeforeAnErasureDoNotNameTheCustomer(t *testing.T) {
 	t.Parallel()
 	db := openStore(t, storetest.URL(t))

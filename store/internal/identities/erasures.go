@@ -139,11 +139,12 @@ func (tx transaction) erase(ctx context.Context, requested Erasure) (e Erasure, 
 	return requested, false, tx.Audit(ctx, "wallet.erase", w.ID.Format(ids.Wallet), nil, audit.Fields{"reason": requested.Reason})
 }
 
-// repeatedErasure answers a repeated key. The identity of the first request is gone, so
-// that a request for an identity that has a wallet is taken for another one: it must not
-// be told that its wallet was erased.
+// repeatedErasure answers a repeated key. Once the identity of the first request is
+// forgotten, a request for an identity that has a wallet is taken for another one: it must
+// not be told that its wallet was erased.
 func repeatedErasure(c identityChange, requested Erasure, hasWallet bool) (e Erasure, duplicate bool, err error) {
-	if c.ID != requested.ID && (hasWallet || c.Reason != requested.Reason) {
+	same := c.From == requested.Identity || c.From == "" && !hasWallet
+	if c.ID != requested.ID && (!same || c.Reason != requested.Reason) {
 		return e, false, fault.New(fault.IdempotencyConflict)
 	}
 	requested.ID, requested.WalletID, requested.By, requested.CreatedAt, duplicate = c.ID, c.WalletID, c.By, c.CreatedAt, c.ID != requested.ID
