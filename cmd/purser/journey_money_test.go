@@ -37,7 +37,7 @@ func monthEnd(t *testing.T, p product) {
 	}
 	eventually(t, "the liability is what the customer holds", func() bool {
 		tab.Reload()
-		return row("Credits sold") == "tokens | 10 | 5 | 10 | 2 | 23 | 0"
+		return row("Credits sold") == "tokens | 10 | 5 | 10 | 0 | 2 | 23 | 0"
 	})
 	tab.Check()
 }

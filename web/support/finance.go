@@ -88,13 +88,14 @@ func creditRows(f rollups.Finance, charged []reports.CreditTotal) (rows []suppor
 				return &rows[i]
 			}
 		}
-		rows = append(rows, supportpage.CreditRow{Credit: credit, Sold: zero, Granted: zero, Deposited: zero, Charged: zero, Held: zero, Debt: zero})
+		rows = append(rows, supportpage.CreditRow{Credit: credit, Sold: zero, Granted: zero, Deposited: zero, Refunded: zero, Charged: zero, Held: zero, Debt: zero})
 		return &rows[len(rows)-1]
 	}
 	for _, l := range f.Liability {
 		r := row(l.Credit)
 		r.Held, r.Debt = rounded(l.Held), rounded(l.Debt)
 	}
+	taken, back := map[string]metering.Total{}, map[string]metering.Total{} // a won dispute gives back
 	for _, flow := range f.Flows {
 		switch r := row(flow.Credit); flow.Kind {
 		case metering.EntryTopUp:
@@ -103,6 +104,9 @@ func creditRows(f rollups.Finance, charged []reports.CreditTotal) (rows []suppor
 			r.Granted = rounded(flow.Came)
 		case metering.EntryDeposit:
 			r.Deposited = rounded(flow.Came)
+		case metering.EntryRefund, metering.EntryDispute:
+			taken[r.Credit], back[r.Credit] = taken[r.Credit].Join(flow.Taken), back[r.Credit].Join(flow.Came)
+			r.Refunded = rounded(taken[r.Credit].Minus(back[r.Credit]))
 		}
 	}
 	for _, c := range charged {
