@@ -221,7 +221,22 @@ func TestTransactionPage(t *testing.T) {
 		id := charged.Event.TransactionID
 		page := support.get(t, d.appPath("transactions", id.Format(ids.Transaction)))
 		says(t, page, http.StatusOK, "2 messages × 1.5 tokens per message = 3 tokens", "1,500,000,000 cost × 2 billable × 10,000 basis points", "= 3,000,000,000 nanocredits", "list price",
-			"Server", id.Format(ids.Request), "100 tokens", "97 tokens")
+			"Server", id.Format(ids.Request), "Only if the event was sent on its own", "100 tokens", "97 tokens")
+	})
+	t.Run("does not call it a charge when the allowance covers it", func(t *testing.T) {
+		d.deposit(t, "covered", 10)
+		feature := d.newFeature(t, "included", metering.Fixed, metering.DeduplicateNone)
+		storetest.PutSubscription(t, d.url, d.app.Scope(), "covered", metering.Subscription{
+			ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(d.site.Now()),
+			Terms: metering.Terms{Limits: []metering.Limit{{FeatureID: feature.ID, FeatureKey: "included", Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock}}},
+		})
+		covered := d.track(t, d.use("covered", "included", 5))
+		page := support.get(t, d.appPath("transactions", covered.Event.TransactionID.Format(ids.Transaction)))
+		says(t, page, http.StatusOK, "Not charged: 5 ", "Not charged: fully covered by the plan's allowance.", "5 covered, 0 billable")
+		if strings.Contains(page.body, "Charge: ") {
+			t.Error("the title calls it a charge")
+		}
+		says(t, support.get(t, d.walletPath(t, "covered")), http.StatusOK, "Charge Not charged")
 	})
 	t.Run("leads from a deduplicated use to the first", func(t *testing.T) {
 		page := support.get(t, d.appPath("transactions", again.Event.TransactionID.Format(ids.Transaction)))

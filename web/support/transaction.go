@@ -74,6 +74,8 @@ func balanceBefore(after metering.Balance, change metering.Delta) metering.Balan
 	return b
 }
 
+// eventDetails has the id that the request of an event has if it was sent on its own. Events
+// of batches and groups have ids of their own, and no column says which these are.
 func eventDetails(req *site.Request, e reports.EventFound) *supportpage.EventDetails {
 	details := &supportpage.EventDetails{
 		Event: e.Event, RequestID: e.TransactionID.Format(ids.Request), FeatureKey: e.FeatureKey, FeatureName: e.FeatureName, Unit: e.Unit,
