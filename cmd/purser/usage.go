@@ -21,6 +21,10 @@ const (
 	// database.
 	usageInterval = time.Minute
 	usagePause    = 20
+	// liabilityInterval and liabilityPause are the same for adding up every balance: one
+	// statement, which keeps Postgres from pruning old versions of busy wallets meanwhile.
+	liabilityInterval = 10 * time.Minute
+	liabilityPause    = 100
 	// usageRunTimeout bounds one update. What it has added stays added.
 	usageRunTimeout = 5 * time.Minute
 	// usageSweep is the time between two requests for all applications: of usage that a
@@ -40,13 +44,14 @@ type usageStats struct {
 
 	mu        sync.Mutex
 	requested map[ids.ID]time.Time // when each application may be requested again
+	liability map[ids.ID]time.Time // when its balances may be added up again on this node
 }
 
 // newUsageStats registers the job that adds up usage. It is requested for applications
 // with usage on this node, and repeats until everything is added.
 func newUsageStats(db *store.Store, q *jobs.Queue, meters *metrics, log *slog.Logger) *usageStats {
 	u := &usageStats{
-		store: db, jobs: q, log: log, realTime: db.Clock().Time, requested: map[ids.ID]time.Time{},
+		store: db, jobs: q, log: log, realTime: db.Clock().Time, requested: map[ids.ID]time.Time{}, liability: map[ids.ID]time.Time{},
 		observe: func(lag time.Duration) { meters.usageLag.Observe(lag.Seconds()) },
 	}
 	q.Register(queue.JobUsage, jobs.Handler{Run: u.rollUp, Timeout: usageRunTimeout, Lane: usageLane})
@@ -55,24 +60,43 @@ func newUsageStats(db *store.Store, q *jobs.Queue, meters *metrics, log *slog.Lo
 	return u
 }
 
-// rollUp adds the settled events of an application to its sums, and records what its
-// customers hold.
+// rollUp adds the settled events of an application to its sums, and at times records what
+// its customers hold.
 func (u *usageStats) rollUp(ctx context.Context, job jobs.Job) (next int64, err error) {
 	begun := time.Now()
 	result, err := u.store.Rollups(job.Scope).RollUp(ctx, rollup.Margin)
+	took := time.Since(begun)
 	if err == nil {
-		err = u.store.Rollups(job.Scope).RecordLiability(ctx)
+		err = u.recordLiability(ctx, job.Scope)
 	}
 	if err != nil || !result.Waiting {
 		return 0, err
 	}
 	now := u.realTime()
 	u.observe(now.Sub(time.UnixMilli(result.Added)))
-	pause := max(usageInterval, usagePause*time.Since(begun))
+	pause := max(usageInterval, usagePause*took)
 	u.mu.Lock()
 	u.requested[job.Scope.AppID] = time.Now().Add(pause)
 	u.mu.Unlock()
 	return now.Add(pause).UnixMilli() + job.ClockOffset, nil
+}
+
+// recordLiability records what customers hold, unless that was tried recently: a failure
+// must not hold up the sums of usage.
+func (u *usageStats) recordLiability(ctx context.Context, scope tenancy.Scope) error {
+	begun := u.realTime()
+	u.mu.Lock()
+	recent := begun.Before(u.liability[scope.AppID])
+	u.mu.Unlock()
+	if recent {
+		return nil
+	}
+	err := u.store.Rollups(scope).RecordLiability(ctx)
+	ended := u.realTime()
+	u.mu.Lock()
+	u.liability[scope.AppID] = ended.Add(max(liabilityInterval, liabilityPause*ended.Sub(begun)))
+	u.mu.Unlock()
+	return err
 }
 
 // requestOnce requests the job of an application with usage, unless it was requested

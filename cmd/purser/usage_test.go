@@ -1,0 +1,71 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/jobs"
+	"purser/metering"
+	"purser/store"
+)
+
+// TestBalancesAreAddedUpNowAndThen runs the job of usage by a clock that moves only when
+// the test says so.
+func TestBalancesAreAddedUpNowAndThen(t *testing.T) {
+	t.Parallel()
+	n := newVerifiedNode(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, took := time.Now(), time.Duration(0)
+	u := &usageStats{store: n.store, observe: func(time.Duration) {}, requested: map[ids.ID]time.Time{}, liability: map[ids.ID]time.Time{},
+		realTime: func() time.Time { now = now.Add(took); return now }}
+	app := n.store.App(n.first)
+	must(app.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}))
+	// after lets time pass, adds a nanocredit and runs the job.
+	after := func(pause time.Duration) (held string) {
+		t.Helper()
+		now = now.Add(pause)
+		key := ids.New().String()
+		_, _, err := app.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: "tokens", Amount: 1, IdempotencyKey: &key, CreatedAt: 1})
+		must(err)
+		_, err = u.rollUp(t.Context(), jobs.Job{Scope: n.first})
+		must(err)
+		found, err := n.store.Rollups(n.first).Finance(t.Context(), 0, 1, 1)
+		must(err)
+		return found.Liability[0].Held.String()
+	}
+	for _, c := range []struct {
+		name  string
+		pause time.Duration
+		took  time.Duration // between two readings of the clock
+		want  string
+	}{
+		{"the first time", 0, 0, "1"},
+		{"within ten minutes", 10*time.Minute - 1, 0, "1"},
+		{"after ten minutes", 1, 0, "3"},
+		{"after ten more, for a minute", 10 * time.Minute, time.Minute, "4"},
+		{"within a hundred minutes", 100*time.Minute - 1, 0, "4"},
+		{"after a hundred minutes", 1, 0, "6"},
+	} {
+		took = c.took
+		if held := after(c.pause); held != c.want {
+			t.Errorf("%s: customers hold %s, not %s", c.name, held, c.want)
+		}
+	}
+
+	t.Run("and a failure does not hold up usage", func(t *testing.T) {
+		now = now.Add(time.Hour)
+		n.exec(`ALTER TABLE liability_days RENAME TO missing`)
+		if _, err := u.rollUp(t.Context(), jobs.Job{Scope: n.first}); err == nil {
+			t.Error("it is not reported")
+		}
+		if _, err := u.rollUp(t.Context(), jobs.Job{Scope: n.first}); err != nil {
+			t.Errorf("the next run: %v", err)
+		}
+	})
+}
