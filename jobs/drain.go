@@ -222,6 +222,7 @@ func (q *Queue) runJob(ctx context.Context, job Job) error {
 	now := q.realNow() + job.ClockOffset
 	app := q.options.Store.Queue(job.Scope)
 	if err == nil {
+		defer q.wakeIn(job, next-now)
 		return app.FinishJob(ctx, job.Job, next)
 	}
 	failure := failureOf(err, job.Tries)
@@ -236,7 +237,16 @@ func (q *Queue) runJob(ctx context.Context, job Job) error {
 	}
 	q.options.Log.Log(ctx, level, message, "kind", string(job.Kind), "object", job.Object, "tries", job.Tries+1,
 		"app", job.Scope.AppID.Format(ids.Application), "cause", err)
+	defer q.wakeIn(job, until-now)
 	return app.RetryJob(ctx, job.Job, failure.Message, until)
+}
+
+// wakeIn wakes the job's lane when the job is due again, in some milliseconds. A sweep
+// would find it some seconds later, which matters only if that is soon.
+func (q *Queue) wakeIn(job Job, milliseconds int64) {
+	if milliseconds > 0 && milliseconds <= maxWakeAhead.Milliseconds() {
+		time.AfterFunc(time.Duration(milliseconds)*time.Millisecond, func() { q.Wake(job.Scope, q.handlers[job.Kind].Lane) })
+	}
 }
 
 // call runs the handler. A panic is a failure of the job.

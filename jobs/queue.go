@@ -25,6 +25,9 @@ const (
 
 	// sweepInterval is the time between two searches for due jobs on each node.
 	sweepInterval = 5 * time.Second
+	// maxWakeAhead is how far ahead a node wakes itself for a job that it ran: each has a
+	// timer until then.
+	maxWakeAhead = time.Minute
 	// maxScopes is how many applications a sweep finds at most.
 	maxScopes = 500
 	// stopGrace is how long running jobs have to finish when the server stops.
