@@ -8,6 +8,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/payments/sandbox"
 )
 
@@ -254,6 +255,11 @@ func TestSubscriptionRefusals(t *testing.T) {
 	change(bought, "asleep").refused("plan_inactive")
 	change(bought, "dollars").refused("currency_mismatch")
 	tn.post(subscriptionPath(newHolder())+"/cancel", fields{"cancelAtPeriodEnd": true, "idempotencyKey": newName()}).refused("subscription_not_found")
+	unpaid := newHolder() // the first payment is not confirmed yet, which is no overdue one
+	tn.deposit(unpaid, "gold", "1")
+	tn.subscribe(unpaid, "chat", metering.StatusIncomplete, metering.Limit{Limit: 10, Period: metering.LimitMonth, Overage: metering.OverageBlock})
+	change(unpaid, "big").refused("payment_hold")
+	tn.post(subscriptionPath(unpaid)+"/cancel", fields{"cancelAtPeriodEnd": true, "idempotencyKey": newName()}).refused("payment_hold")
 	tn.post("/v1/subscription-checkout", newSubscriptionCheckout(newHolder(), "none")).refused("plan_not_found")
 	tn.post("/v1/subscription-checkout", newSubscriptionCheckout(newHolder(), "asleep")).refused("plan_inactive")
 

@@ -161,8 +161,8 @@ var meanings = map[Code]Meaning{
 		"Undo the cancellation first, then change the plan.",
 	},
 	PaymentHold: {
-		"The subscription has an outstanding payment, so its plan can't be changed.",
-		"Send the customer to the billing portal to pay, then change the plan.",
+		"The subscription has an outstanding payment, so its plan can't be changed. While its status is incomplete, that is the first payment, and it can't be canceled either.",
+		"Send the customer to the billing portal to pay, then change the plan. If the status is incomplete, wait until the first payment has succeeded or failed.",
 	},
 	TopupsDisabled: {
 		"The identity's subscription doesn't allow top-ups.",
