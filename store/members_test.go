@@ -162,7 +162,7 @@ func TestARosterHasTheDayOfTheNewestSession(t *testing.T) {
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Roster")
 	owner := newMember(t, db, org, tenancy.Owner)
-	openSession(t, db, owner.UserID, ids.New().String())
+	newSession(t, db, owner.UserID)
 	list, err := db.Org(org.ID).Roster(t.Context())
 	noError(t, err)
 	if day := int64(24 * 60 * 60 * 1000); len(list) != 1 || list[0].SeenDay != moment-moment%day {

@@ -34,9 +34,8 @@ func TestResetPassword(t *testing.T) {
 	user, err := person.Profile(t.Context())
 	noError(t, err)
 	noError(t, person.ChangePassword(t.Context(), "", "$old", "", people.CommandLine(moment)))
-	noError(t, person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, "", people.CommandLine(moment)))
-	token := ids.New().String()
-	openSession(t, db, user.ID, token)
+	noError(t, person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed"), LastStep: 1}, []credential.Hash{{1}}, newSession(t, db, user.ID), people.CommandLine(moment)))
+	token := newSession(t, db, user.ID)
 	code := credential.CodeSubject(user.ID.Format(ids.User), "")
 	for range 6 {
 		_, err := db.Auth().Attempt(t.Context(), code, credential.Hash{}, moment)
@@ -81,8 +80,10 @@ func TestResetPassword(t *testing.T) {
 	wantFault(t, db.Auth().ResetPassword(t.Context(), reset), fault.PathNotFound)
 }
 
-func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
+// newSession is the token of a new session.
+func newSession(t *testing.T, db *store.Store, user ids.ID) (token string) {
 	t.Helper()
+	token = rand.Text()
 	account, err := db.User(user).PageContext(t.Context(), "")
 	noError(t, err)
 	opened, err := db.Auth().OpenSession(t.Context(), token, people.Session{
@@ -91,6 +92,7 @@ func openSession(t *testing.T, db *store.Store, user ids.ID, token string) {
 	if err != nil || !opened {
 		t.Fatalf("the session was opened: %t, %v", opened, err)
 	}
+	return token
 }
 
 // TestAReplacedPassword changes a password while requests of before are under way.
@@ -101,13 +103,11 @@ func TestAReplacedPassword(t *testing.T) {
 	person := db.User(user)
 	by := people.CommandLine(moment)
 	noError(t, person.ChangePassword(t.Context(), "", "$first", "", by))
-	ended, thief := rand.Text(), rand.Text()
-	openSession(t, db, user, ended)
+	ended, thief := newSession(t, db, user), rand.Text()
 	noError(t, person.EndOtherSessions(t.Context(), thief))
 	wantFault(t, person.ChangePassword(t.Context(), "$first", "$stolen", ended, by), fault.RevisionConflict)
 
-	here := rand.Text()
-	openSession(t, db, user, here)
+	here := newSession(t, db, user)
 	by.At++
 	noError(t, person.ChangePassword(t.Context(), "$first", "$second", here, by))
 	opened, err := db.Auth().OpenSession(t.Context(), thief, people.Session{
@@ -131,6 +131,7 @@ func TestAReplacedAuthenticator(t *testing.T) {
 	person := db.User(user)
 	by := people.CommandLine(moment)
 	noError(t, person.ChangePassword(t.Context(), "", "$password", "", by))
+	here := newSession(t, db, user)
 	signIn := func(factorAt int64) (opened bool) {
 		opened, err := db.Auth().OpenSession(t.Context(), rand.Text(), people.Session{
 			ID: ids.New(), UserID: user, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, PasswordAt: moment, FactorAt: factorAt,
@@ -153,7 +154,7 @@ func TestAReplacedAuthenticator(t *testing.T) {
 	added, opened := make(chan error, 1), make(chan bool, 1)
 	by.At++
 	go func() {
-		added <- person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, []credential.Hash{{1}}, "", by)
+		added <- person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, []credential.Hash{{1}}, here, by)
 	}()
 	var adding []string
 	soon(t, "the authenticator waits", func() bool {
@@ -175,15 +176,44 @@ func TestAReplacedAuthenticator(t *testing.T) {
 	if !signIn(first) {
 		t.Error("no session opens with a code")
 	}
-	noError(t, person.RemoveFactor(t.Context(), "", by))
+	noError(t, person.RemoveFactor(t.Context(), here, by))
 	if signIn(first) {
 		t.Error("a session opens with the code of an authenticator that was removed")
 	}
 	by.At++
-	noError(t, person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, nil, "", by))
+	noError(t, person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, nil, here, by))
 	if signIn(first) {
 		t.Error("a session opens with the code of an authenticator that was replaced")
 	}
+}
+
+func TestAnEndedSessionChangesNoAuthenticator(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	user := newMember(t, db, newOrganization(t, db, "Ended"), tenancy.Owner).UserID
+	person := db.User(user)
+	by := people.CommandLine(moment)
+	noError(t, person.ChangePassword(t.Context(), "", "$password", "", by))
+	ended, here := newSession(t, db, user), newSession(t, db, user)
+	otherUsers := newSession(t, db, newMember(t, db, newOrganization(t, db, "Other"), tenancy.Owner).UserID)
+	noError(t, person.EndOtherSessions(t.Context(), here))
+	f, kept := people.Factor{SealedSeed: []byte("seed")}, credential.Hash{1}
+	for _, token := range []string{ended, otherUsers, ""} {
+		wantFault(t, person.AddFactor(t.Context(), f, []credential.Hash{{2}}, token, by), fault.RevisionConflict)
+	}
+	_, err := person.Factor(t.Context())
+	wantFault(t, err, fault.PathNotFound)
+
+	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{kept}, here, by))
+	for _, token := range []string{ended, otherUsers, ""} {
+		wantFault(t, person.ReplaceRecoveryCodes(t.Context(), []credential.Hash{{2}}, token, by), fault.RevisionConflict)
+		wantFault(t, person.RemoveFactor(t.Context(), token, by), fault.RevisionConflict)
+	}
+	if spent, err := person.UseRecoveryCode(t.Context(), kept); err != nil || !spent {
+		t.Errorf("the recovery code works: %t, %v", spent, err)
+	}
+	noError(t, person.ReplaceRecoveryCodes(t.Context(), []credential.Hash{{2}}, here, by))
+	noError(t, person.RemoveFactor(t.Context(), here, by))
 }
 
 func TestMakeOwner(t *testing.T) {
@@ -204,7 +234,7 @@ func TestMakeOwner(t *testing.T) {
 	noError(t, err)
 
 	for _, first := range []bool{true, false} {
-		openSession(t, db, user.ID, ids.New().String())
+		newSession(t, db, user.ID)
 		if made, err := db.Auth().MakeOwner(t.Context(), people.OrgRef{Name: name}, user.Email, by); err != nil || made != first {
 			t.Errorf("it made them an owner: %t, %v", made, err)
 		}

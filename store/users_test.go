@@ -209,9 +209,10 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	member := newMember(t, db, newOrganization(t, db, "Factors"), tenancy.Owner)
 	person := db.User(member.UserID)
 	code := credential.Token("a recovery code")
+	here := newSession(t, db, member.UserID)
 	f := people.Factor{SealedSeed: []byte("sealed"), LastStep: 10}
-	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, "", people.CommandLine(moment)))
-	wantFault(t, person.AddFactor(t.Context(), f, nil, "", people.CommandLine(moment)), fault.AlreadyExists)
+	noError(t, person.AddFactor(t.Context(), f, []credential.Hash{code.Hash()}, here, people.CommandLine(moment)))
+	wantFault(t, person.AddFactor(t.Context(), f, nil, here, people.CommandLine(moment)), fault.AlreadyExists)
 
 	var steps, codes atomic.Int32
 	atOnce(8, func(int) {
@@ -232,7 +233,7 @@ func TestSecondFactorIsSpentOnce(t *testing.T) {
 	if spent, err := person.UseStep(t.Context(), 10); err != nil || spent {
 		t.Errorf("an earlier step is spent: %t, %v", spent, err)
 	}
-	noError(t, person.RemoveFactor(t.Context(), "", people.CommandLine(moment)))
+	noError(t, person.RemoveFactor(t.Context(), here, people.CommandLine(moment)))
 	_, err := person.Factor(t.Context())
 	wantFault(t, err, fault.PathNotFound)
 }

@@ -70,7 +70,10 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 	user, err := tenancy.NewUser(s.user, "ann@example.com", "Ann", now)
 	check(err)
 	storetest.CreateUser(t, url, user)
-	check(db.User(s.user).AddFactor(t.Context(), people.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, "", people.CommandLine(now)))
+	session := ids.New()
+	_, err = db.Auth().OpenSession(t.Context(), session.String(), people.Session{ID: session, UserID: s.user, CreatedAt: now, SeenAt: now, ExpiresAt: now + 1000}, []byte{1})
+	check(err)
+	check(db.User(s.user).AddFactor(t.Context(), people.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, session.String(), people.CommandLine(now)))
 	for range applications {
 		org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
 		check(err)

@@ -28,10 +28,11 @@ func (p User) Factor(ctx context.Context) (f Factor, err error) {
 }
 
 // AddFactor stores an authenticator whose first code was verified, with its recovery
-// codes, and ends the sessions that were opened without it.
+// codes, and ends the sessions that were opened without it. A session that was ended
+// since is a RevisionConflict, as it is for ReplaceRecoveryCodes and RemoveFactor.
 func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := lockCredentials(ctx, tx, p.id); err != nil {
+		if err := p.lockInSession(ctx, tx, token); err != nil {
 			return err
 		}
 		added, err := exec(ctx, tx, "insert factor", `
@@ -56,8 +57,11 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 	})
 }
 
-func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, by audit.Actor, mails ...Mail) error {
+func (p User) ReplaceRecoveryCodes(ctx context.Context, codes []credential.Hash, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := p.lockInSession(ctx, tx, token); err != nil {
+			return err
+		}
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err
 		}
@@ -97,7 +101,7 @@ func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent 
 // in all other browsers.
 func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor, mails ...Mail) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := lockCredentials(ctx, tx, p.id); err != nil {
+		if err := p.lockInSession(ctx, tx, token); err != nil {
 			return err
 		}
 		if err := p.removeFactor(ctx, tx); err != nil {
@@ -111,6 +115,14 @@ func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor, ma
 		}
 		return p.auditOwn(ctx, tx, by, "account.factor-off", audit.Fields{"authenticator": "off"})
 	})
+}
+
+// lockInSession locks the user's credentials for a change that the session asks for.
+func (p User) lockInSession(ctx context.Context, tx pgx.Tx, token string) error {
+	if err := lockCredentials(ctx, tx, p.id); err != nil {
+		return err
+	}
+	return holdSession(ctx, tx, p.id, token)
 }
 
 func (p User) removeFactor(ctx context.Context, tx pgx.Tx) error {

@@ -125,7 +125,7 @@ func (s *Pages) replaceCodes(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	if err := req.UserStore().ReplaceRecoveryCodes(req.Context, hashes, req.Actor(), mails...); err != nil {
+	if err := req.UserStore().ReplaceRecoveryCodes(req.Context, hashes, req.Bearer.Token, req.Actor(), mails...); err != nil {
 		return site.Response{}, err
 	}
 	req.LogAccount("recovery codes replaced", req.User.ID)
