@@ -49,7 +49,7 @@ func (s *Pages) login(req *site.Request) (site.Response, error) {
 	if account.FactorAt != 0 {
 		return requireCode(req, account, next)
 	}
-	return finishLogin(req, account.UserID, account.ChangedAt, 0, next)
+	return s.finishLogin(req, account.UserID, account.ChangedAt, 0, next)
 }
 
 // checkPassword counts the attempt, then compares. An email without an account costs the
@@ -139,9 +139,10 @@ func (s *Pages) provePassword(req *site.Request, p proof, account *people.Accoun
 	return true, clearAttempts(req, p)
 }
 
-// finishLogin signs in and redirects. FactorAt is when the authenticator was added whose
-// code was entered; zero for a sign-in by password alone.
-func finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt int64, next string) (site.Response, error) {
+// finishLogin signs in and redirects. A sign-in whose password or authenticator was
+// replaced meanwhile opens no session, and is logged as refused. FactorAt is when the
+// authenticator was added whose code was entered; zero for a sign-in by password alone.
+func (s *Pages) finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt int64, next string) (site.Response, error) {
 	if err := noticeSignIn(req, user, passwordAt, factorAt); err != nil {
 		return site.Response{}, err
 	}
@@ -152,7 +153,13 @@ func finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt int64, nex
 	if factorAt != 0 {
 		factors = "password and code"
 	}
-	req.LogAccount("signed in", user, "factors", factors)
+	req.Bearer.AfterSave = func(saved bool) {
+		if !saved {
+			s.logRefusal(req, proof{step: "session", user: user}, "password or authenticator was replaced meanwhile")
+			return
+		}
+		req.LogAccount("signed in", user, "factors", factors)
+	}
 	if next != "/" {
 		return site.Redirect(next), nil
 	}
@@ -225,7 +232,7 @@ func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 		f.Fail("code", wrongCode)
 		return site.Invalid(accountpage.SecondStepPage(accountpage.SecondStep{Draft: f.Draft(), Next: next})), nil
 	}
-	return finishLogin(req, user, passwordAt, account.FactorAt, next)
+	return s.finishLogin(req, user, passwordAt, account.FactorAt, next)
 }
 
 // confirmPage is the password confirmation.

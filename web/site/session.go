@@ -71,6 +71,8 @@ type Bearer struct {
 	renewed bool          // the session of Token gets another token
 	Mails   []people.Mail // written with a new session
 	saved   bool          // the session was saved, so the cookie is set
+	// AfterSave, if set, is called once the session was saved, or was not opened.
+	AfterSave func(saved bool)
 	// passwordAt and factorAt are when the password and the authenticator of a new session
 	// were set, so that one that is replaced meanwhile opens no session.
 	passwordAt, factorAt int64
@@ -173,6 +175,9 @@ func (req *Request) saveSession() error {
 		token, expiry, err := m.Commit(req.Context)
 		if err != nil {
 			return err
+		}
+		if req.Bearer.AfterSave != nil {
+			req.Bearer.AfterSave(req.Bearer.saved)
 		}
 		if req.Bearer.saved {
 			m.WriteSessionCookie(req.Context, w, token, expiry)
