@@ -36,7 +36,7 @@ type Endpoint struct {
 	Revision     int64
 	LastSeq      int64 // the newest notification for it
 	FailingSince int64 // by the application's clock; zero after a success
-	SucceededAt  int64 // zero for never
+	SucceededAt  int64 // at its present URL; zero for never
 	CreatedAt    int64
 	// ResetAfter is set while waiting deliveries start over: those of later notifications
 	// are to be reset.
@@ -146,6 +146,9 @@ func (e Endpoint) Apply(patch EndpointPatch, live bool) (Endpoint, error) {
 	}
 	if e.URL != was.URL || e.Status == Enabled && was.Status != Enabled {
 		e.FailingSince, e.ResetAfter = 0, new(ids.ID)
+	}
+	if e.URL != was.URL { // else deliveries would fail for good at a URL that accepts nothing
+		e.SucceededAt = 0
 	}
 	if e.URL != was.URL || !slices.Equal(e.Types, was.Types) || e.Description != was.Description || e.Status != was.Status {
 		e.Revision++

@@ -93,6 +93,13 @@ func TestEndpointChanges(t *testing.T) {
 	if err != nil || moved.FailingSince != 0 || moved.ResetAfter == nil || enabled.ResetAfter == nil || paused.ResetAfter != enabled.ResetAfter {
 		t.Errorf("moved: %+v, %v", moved, err)
 	}
+	for _, patch := range []EndpointPatch{{Status: new(Paused)}, {Description: new("Mirror")}, {URL: new("https://example.com/")}} {
+		healthy := enabled
+		healthy.SucceededAt = 9
+		if after, err := healthy.Apply(patch, true); err != nil || after.SucceededAt != 9 {
+			t.Errorf("the same URL: %+v, %v", after, err)
+		}
+	}
 	described, err := failing.Apply(EndpointPatch{Description: new("Mirror")}, true)
 	if err != nil || described.FailingSince != 9 || described.ResetAfter != nil {
 		t.Errorf("described: %+v, %v", described, err)
@@ -160,5 +167,20 @@ func TestMessageHasTheDocumentedForm(t *testing.T) {
 		`"createdAt":1794753300000,"live":false,"identity":"user-42","data":{"a":1}}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// A new URL may accept nothing: its deliveries wait, whatever the previous one accepted.
+func TestADeliveryDoesNotFailAtANewURLThatAcceptsNothing(t *testing.T) {
+	t.Parallel()
+	const created, accepted, now = 1000, 2000, 3000
+	e := Endpoint{ID: ids.New(), URL: "https://example.com/", Status: Enabled, SucceededAt: accepted, Revision: 1}
+	moved, err := e.Apply(EndpointPatch{URL: new("https://example.org/")}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := Progress{Attempts: MaxAttempts, CreatedAt: created, FailingSince: now - 1, SucceededAt: moved.SucceededAt}
+	if v := Judge(last, Result{Status: 500}, now, 0); v.Status != Pending || v.DueAt <= now {
+		t.Errorf("the last attempt: %+v", v)
 	}
 }

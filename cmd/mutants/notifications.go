@@ -23,6 +23,8 @@ var notificationMutants = []mutant{
 		once("store/notifications/endpoints.go", "if r.ExpectedRevision != 0 && r.ExpectedRevision != e.Revision {", "if r.ExpectedRevision > e.Revision {")),
 	bug("a delivery is given up at an endpoint that accepts nothing", "./notify", "TestADeliveryFailsOnlyAtAnEndpointThatAcceptsOthers",
 		once("notify/schedule.go", "case p.Attempts >= MaxAttempts && p.SucceededAt >= p.CreatedAt && p.SucceededAt > 0:", "case p.Attempts >= MaxAttempts:")),
+	bug("a new URL has the last success of the previous one", "./notify", "TestADeliveryDoesNotFailAtANewURLThatAcceptsNothing",
+		once("notify/endpoint.go", "\t\te.SucceededAt = 0\n", "\t\te.SucceededAt = was.SucceededAt\n")),
 	bug("a webhook reaches the server's own network", "./notify/delivery", "TestPrivateReceiversAreNotReached",
 		once("notify/delivery/client.go", " || !notify.MayReach(target.Addr(), o.Opened) {", " || !notify.MayReach(target.Addr(), o.Opened) && !target.Addr().IsLoopback() {")),
 	bug("a webhook reaches a port of another service", "./notify/delivery", "TestPortsOfOtherServicesAreNotReached",
