@@ -57,7 +57,7 @@ var notificationOperations = []bodied{
 	{
 		id: "rotateWebhookSecret", method: "POST", target: noSuchEndpoint + "/rotate-secret", mayBeEmpty: true,
 		sample: func() fields { return fields{"overlapSeconds": 1} },
-		rules:  map[string]rule{"overlapSeconds": wholeRule("0", "604800")},
+		rules:  map[string]rule{"expectedRevision": wholeRule("1", "9223372036854775807"), "overlapSeconds": wholeRule("0", "604800")},
 	},
 	{
 		id: "testWebhookEndpoint", method: "POST", target: noSuchEndpoint + "/test", required: []string{"type"},
@@ -207,6 +207,14 @@ func TestWebhookEndpoints(t *testing.T) {
 		if rotated["secret"] == secret || number(rotated, "revision") != 4 {
 			t.Errorf("rotated %v", rotated)
 		}
+		for _, revision := range []int{3, 5} {
+			tn.in(t).post(path+"/rotate-secret", fields{"expectedRevision": revision}).refused("revision_conflict")
+		}
+		tn.in(t).get(path).shows(fields{"revision": 4})
+		again := tn.in(t).post(path+"/rotate-secret", fields{"expectedRevision": 4}).is(200).object()
+		if again["secret"] == rotated["secret"] || number(again, "revision") != 5 {
+			t.Errorf("rotated again %v", again)
+		}
 	})
 	t.Run("of a live application need https", func(t *testing.T) {
 		live := newTenantAt(t, sharedNode(t), newName(), true)
@@ -234,7 +242,7 @@ func TestWebhookEndpoints(t *testing.T) {
 				actions = append(actions, e.Action)
 			}
 		}
-		if got := strings.Join(actions, " "); got != "webhook.create webhook.update webhook.update webhook.rotate_secret webhook.delete" {
+		if got := strings.Join(actions, " "); got != "webhook.create webhook.update webhook.update webhook.rotate_secret webhook.rotate_secret webhook.delete" {
 			t.Errorf("the log has %s", got)
 		}
 	})

@@ -161,7 +161,7 @@ var fields = map[string]struct {
 	"updateWebhookEndpoint": {"", map[string]bounds{
 		"expectedRevision": revision, "url": address, "types": typeList, "description": description, "status": oneOf("enabled", "paused"),
 	}},
-	"rotateWebhookSecret":   {"", map[string]bounds{"overlapSeconds": whole(0, 604800)}},
+	"rotateWebhookSecret":   {"", map[string]bounds{"expectedRevision": revision, "overlapSeconds": whole(0, 604800)}},
 	"testWebhookEndpoint":   {"type", map[string]bounds{"type": oneOf("deposit.created", "webhook.paused")}},
 	"replayWebhooks":        {"fromSeq only", map[string]bounds{"fromSeq": whole(1, safe), "toSeq": whole(1, safe), "only": oneOf("failed", "all")}},
 	"redeliverNotification": {"", map[string]bounds{"endpointId": endpointIDs}},

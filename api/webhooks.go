@@ -142,11 +142,15 @@ func (s *Server) rotateWebhookSecret(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	var revision int64 // zero for any
+	if c.body.Has("expectedRevision") {
+		revision = c.body.Int("expectedRevision")
+	}
 	overlap := int64(notify.DefaultOverlap)
 	if c.body.Has("overlapSeconds") {
 		overlap = c.body.Int("overlapSeconds")
 	}
-	e, secret, err := s.deliveries.Rotate(c.ctx, c.scope, s.actor(c), id, 0, time.Duration(overlap)*time.Second)
+	e, secret, err := s.deliveries.Rotate(c.ctx, c.scope, s.actor(c), id, revision, time.Duration(overlap)*time.Second)
 	return okOr(endpointWithSecretReply{showEndpoint(e), secret.Reveal()}, err)
 }
 
