@@ -1,7 +1,9 @@
 package accounts
 
 import (
+	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"purser/web/site"
 )
@@ -10,7 +12,7 @@ import (
 type Pages struct {
 	*site.Site
 	passwords *passwords
-	networks  *networks
+	networks  *site.Limits[netip.Prefix]
 	alarm     alarm
 	setUp     atomic.Bool // there is an account
 
@@ -19,5 +21,5 @@ type Pages struct {
 
 // New creates the pages. With newOrganizations, everyone with an account can create them.
 func New(s *site.Site, newOrganizations bool) *Pages {
-	return &Pages{Site: s, passwords: newPasswords(), networks: newNetworks(), newOrganizations: newOrganizations}
+	return &Pages{Site: s, passwords: newPasswords(), networks: site.NewLimits[netip.Prefix](attemptsPerMinute, time.Minute), newOrganizations: newOrganizations}
 }
