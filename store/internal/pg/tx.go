@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/tenancy"
@@ -90,8 +91,11 @@ func Retry(ctx context.Context, try func() error) error {
 // COMMIT was lost: the next attempt finds the row, this request's or another's.
 func RetryKeyed[T any](ctx context.Context, transact func(context.Context, func(context.Context, T) error) error, work func(context.Context, T) error) (err error) {
 	for range MaxAttempts {
-		err = transact(ctx, work)
-		if SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {
+		again := transact(ctx, work)
+		if errors.Is(err, ErrCommitUnknown) && fault.Is(again, fault.Overloaded) {
+			return err // it did not look: the work may be done
+		}
+		if err = again; SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {
 			break
 		}
 	}
@@ -136,7 +140,7 @@ func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error)
 	if a.inTurn {
 		done, err := a.DB.turns.Take(ctx, a.Scope.OrgID)
 		if err != nil {
-			return fmt.Errorf("store: no turn: %w", err)
+			return fault.New(fault.Overloaded)
 		}
 		defer done()
 	}
