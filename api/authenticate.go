@@ -68,6 +68,16 @@ func (s *Server) authenticate(c *call) (err error) {
 	return c.key.Permissions.RequireAll(c.route.permissions)
 }
 
+// ForgetKeys drops an application's keys from the cache: those of a restored one would be
+// refused for the rest of refusalTTL. Other nodes do that.
+func (s *Server) ForgetKeys(app ids.ID) {
+	for _, name := range s.keys.Keys() {
+		if name.app == app {
+			s.keys.Remove(name)
+		}
+	}
+}
+
 // audited returns the application with the key as the audit actor. Usage is not audited:
 // each event is a row of its own.
 func (s *Server) audited(c *call) store.App { return s.store.App(c.scope).By(s.actor(c)) }

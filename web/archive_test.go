@@ -2,10 +2,13 @@ package web
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
+	"purser/api"
+	"purser/fault"
 	"purser/ids"
 	"purser/keys"
 	"purser/tenancy"
@@ -131,4 +134,32 @@ func TestArchive(t *testing.T) {
 			t.Errorf("a form: %d", got.status)
 		}
 	})
+}
+
+func TestKeysOfARestoredApplicationWorkAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	owner := r.join(t, tenancy.Owner)
+	_, secret := makeKey(t, owner, keys.Setup)
+	now := r.site.Now()
+	server, err := api.New(api.Options{Store: r.db, Now: func() int64 { return now }}) // a refusal is kept for ever
+	noError(t, err)
+	r.site.OnRestore(server.ForgetKeys)
+	ask := func() error {
+		request := httptest.NewRequest(http.MethodGet, "/v1/wallets", nil)
+		request.Header.Set("Authorization", "Bearer "+secret)
+		_, err := server.Authorize(request, tenancy.WalletsRead)
+		return err
+	}
+	noError(t, ask())
+	if got := owner.post(t, r.appPath("settings", "archive"), url.Values{"confirm": {r.app.Name}}); got.status != http.StatusSeeOther {
+		t.Fatalf("archiving: %d", got.status)
+	}
+	if err := ask(); !fault.Is(err, fault.RevokedAPIKey) {
+		t.Fatalf("the key of an archived application gets %v", err)
+	}
+	if got := owner.post(t, r.appPath("settings", "restore"), nil); got.status != http.StatusSeeOther {
+		t.Fatalf("restoring: %d", got.status)
+	}
+	noError(t, ask())
 }

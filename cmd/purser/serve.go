@@ -232,6 +232,7 @@ func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret
 		return nil, nil, err
 	}
 	site.SetExportWallet(server.ExportWallet)
+	site.OnRestore(server.ForgetKeys)
 	shell := httpd.New(httpd.Options{
 		Log: lines.log,
 		LogsRequest: func(status int) bool {

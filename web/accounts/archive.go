@@ -83,6 +83,7 @@ func (s *Pages) restore(req *site.Request) (site.Response, error) {
 	if err := req.Tenant().Restore(req.Context); err != nil {
 		return site.Response{}, err
 	}
+	s.restored(req.App.ID)
 	return req.Done(req.AppPath(), "Application restored. Its API keys work again.")
 }
 

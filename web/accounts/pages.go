@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"purser/ids"
 	"purser/web/site"
 )
 
@@ -17,9 +18,16 @@ type Pages struct {
 	setUp     atomic.Bool // there is an account
 
 	newOrganizations bool
+	restored         func(app ids.ID)
 }
 
 // New creates the pages. With newOrganizations, everyone with an account can create them.
 func New(s *site.Site, newOrganizations bool) *Pages {
-	return &Pages{Site: s, passwords: newPasswords(), networks: site.NewLimits[netip.Prefix](attemptsPerMinute, time.Minute), newOrganizations: newOrganizations}
+	return &Pages{
+		Site: s, passwords: newPasswords(), networks: site.NewLimits[netip.Prefix](attemptsPerMinute, time.Minute),
+		newOrganizations: newOrganizations, restored: func(ids.ID) {},
+	}
 }
+
+// OnRestore is told which application was restored. It is set before the first request.
+func (s *Pages) OnRestore(restored func(app ids.ID)) { s.restored = restored }
