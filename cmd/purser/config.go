@@ -186,11 +186,19 @@ func (c *config) setBaseURL(value string) error {
 
 // setHostPort parses a listen address.
 func setHostPort(to *string, value string) error {
-	if _, port, err := net.SplitHostPort(value); err != nil || port == "" {
-		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090")
+	if !isHostPort(value) {
+		return errors.New("must be HOST:PORT, such as 127.0.0.1:9090, with a port from 1 to 65535")
 	}
 	*to = value
 	return nil
+}
+
+func isHostPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil && port != "" {
+		_, err = net.LookupPort("tcp", port)
+	}
+	return err == nil && port != ""
 }
 
 func (c *config) setDrain(value string) error {
@@ -288,6 +296,11 @@ func setInterval(d *time.Duration, value string, least time.Duration) error {
 	return nil
 }
 
+// durationFlag defines a flag with a duration that is not negative.
+func durationFlag(flags *flag.FlagSet, to *time.Duration, name, usage string) {
+	flags.Func(name, usage, func(text string) error { return setInterval(to, text, 0) })
+}
+
 // setSwitch parses one of two words.
 func setSwitch(to *bool, value, on, off string) error {
 	if value != on && value != off {
@@ -347,8 +360,8 @@ func parseFlags(flags *flag.FlagSet, args []string) error {
 }
 
 func (c *config) checkAddr() error {
-	if _, port, err := net.SplitHostPort(c.addr); err != nil || port == "" {
-		return errors.New("--addr (PURSER_ADDR) must be HOST:PORT, such as 127.0.0.1:8080")
+	if !isHostPort(c.addr) {
+		return errors.New("--addr (PURSER_ADDR) must be HOST:PORT, such as 127.0.0.1:8080, with a port from 1 to 65535")
 	}
 	return nil
 }

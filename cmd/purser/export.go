@@ -32,6 +32,9 @@ func exportMonths(ctx context.Context, c config, args []string, stdout, stderr i
 	if (*to == "") == (*check == "") {
 		return errors.New("export: name a folder with --to FOLDER, or one to check with --check FOLDER")
 	}
+	if *check != "" && (*only != "" || *before != string(lastMonth)) {
+		return errors.New("export: --check checks all files of its folder: leave out --app and --before")
+	}
 	if *check != "" {
 		return checkMonths(*check, stdout)
 	}
@@ -39,13 +42,17 @@ func exportMonths(ctx context.Context, c config, args []string, stdout, stderr i
 	if e.before, err = monthly.ParseMonth(*before); err != nil {
 		return fmt.Errorf("--before: %w", err)
 	}
+	app, err := parseApp(*only)
+	if err != nil {
+		return err
+	}
 	db, err := openExisting(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
 	e.db = db.Store
-	return e.run(ctx, *only)
+	return e.run(ctx, app)
 }
 
 // exporter writes monthly files of applications to a folder.
@@ -56,8 +63,8 @@ type exporter struct {
 	out    io.Writer
 }
 
-func (e exporter) run(ctx context.Context, only string) error {
-	scopes, err := e.scopes(ctx, only)
+func (e exporter) run(ctx context.Context, only ids.ID) error {
+	scopes, err := scopesOf(ctx, e.db, only)
 	if err != nil {
 		return err
 	}
@@ -84,17 +91,25 @@ func (e exporter) run(ctx context.Context, only string) error {
 	return err
 }
 
-func (e exporter) scopes(ctx context.Context, only string) ([]tenancy.Scope, error) {
-	if only == "" {
-		return e.db.Directory().Scopes(ctx)
+// parseApp reads --app, zero for all applications.
+func parseApp(text string) (app ids.ID, err error) {
+	if text == "" {
+		return app, nil
 	}
-	app, err := ids.Parse(ids.Application, only)
-	if err != nil {
-		return nil, fmt.Errorf("--app: %q is not the id of an application", only)
+	if app, err = ids.Parse(ids.Application, text); err != nil {
+		return app, fmt.Errorf("--app: %q is not the id of an application", text)
 	}
-	scope, err := e.db.Directory().ScopeOf(ctx, app)
+	return app, nil
+}
+
+// scopesOf are all applications, or one.
+func scopesOf(ctx context.Context, db *store.Store, only ids.ID) ([]tenancy.Scope, error) {
+	if only.IsZero() {
+		return db.Directory().Scopes(ctx)
+	}
+	scope, err := db.Directory().ScopeOf(ctx, only)
 	if err != nil {
-		return nil, fmt.Errorf("--app %s: %w", only, err)
+		return nil, fmt.Errorf("--app %s: %w", only.Format(ids.Application), err)
 	}
 	return []tenancy.Scope{scope}, nil
 }

@@ -122,7 +122,7 @@ func (n *exportedNode) verify(t *testing.T) {
 // export writes the months before one to a folder.
 func (n *exportedNode) export(ctx context.Context, folder string, before monthly.Month) error {
 	n.out.Reset()
-	return exporter{db: n.node.store, folder: folder, before: before, out: &n.out}.run(ctx, "")
+	return exporter{db: n.node.store, folder: folder, before: before, out: &n.out}.run(ctx, ids.ID{})
 }
 
 // files are the contents of all files of the application in a folder, unpacked.

@@ -39,7 +39,7 @@ func createKey(ctx context.Context, c config, args []string, stdout, stderr io.W
 	flags.BoolVar(&order.live, "live", false, "create a live application instead of a test one")
 	flags.StringVar(&order.preset, "preset", "", "setup, ingestion or read-only")
 	flags.StringVar(&order.name, "name", "command line", "name of the key")
-	flags.DurationVar(&order.expires, "expires", 0, "how long the key works, such as 720h (default forever)")
+	durationFlag(flags, &order.expires, "expires", "how long the key works, such as 720h (default forever)")
 	flags.BoolVar(&order.json, "json", false, "print JSON")
 	if err := c.parse(flags, args); err != nil {
 		return err
@@ -143,7 +143,10 @@ func (o keyRequest) spec(now int64) (keys.Spec, tenancy.Organization, error) {
 		return keys.Spec{}, org, errors.New("--preset must be setup, ingestion or read-only")
 	}
 	spec := keys.Spec{ID: ids.New(), App: app, Name: o.name, Preset: preset}
-	if o.expires < 0 || (o.expires > 0 && o.expires < time.Millisecond) {
+	if _, err := tenancy.ParseName(o.name); err != nil {
+		return spec, org, fmt.Errorf("--name: %w", err)
+	}
+	if o.expires > 0 && o.expires < time.Millisecond {
 		return spec, org, errors.New("--expires must be a positive duration, such as 720h")
 	}
 	if o.expires > 0 {

@@ -72,7 +72,12 @@ func listen(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	flags.StringVar(&l.server, "url", l.server, "address of the server (PURSER_URL)")
 	flags.StringVar(&l.forward, "forward", "", "where to send notifications, such as http://localhost:3000/hooks")
 	flags.StringVar(&l.types, "types", "", "types of notifications, separated by commas (default all)")
-	flags.Int64Var(&after, "after", -1, "forward notifications with a higher number (default only new ones)")
+	flags.Func("after", "forward notifications with a higher number (default only new ones)", func(text string) (err error) {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
+			return errors.New("must be the number of a notification, 0 for all")
+		}
+		return nil
+	})
 	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
@@ -97,12 +102,17 @@ func (l *listener) check() error {
 		return errors.New("listen needs an API key with the permission notifications:read in PURSER_KEY")
 	}
 	for name, address := range map[string]string{"--forward": l.forward, "--url": l.server} {
-		if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		if !isAbsoluteURL(address) {
 			return fmt.Errorf("%s must be an absolute URL, such as http://localhost:3000", name)
 		}
 	}
 	l.server = strings.TrimRight(l.server, "/")
 	return nil
+}
+
+func isAbsoluteURL(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 type feedPage struct {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	_ "time/tzdata" // the image has no time zones
+
+	"purser/fault"
 )
 
 const usage = `Purser: prepaid usage credits, metered and billed.
@@ -125,13 +127,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return nil
 }
 
-// oneLine is an error without line breaks, for log collectors and service managers.
-// Joined errors are separated by semicolons.
+// oneLine is an error without line breaks, for log collectors and service managers, and
+// without the API's code of a refusal. Joined errors are separated by semicolons.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string {
 	var parts []string
-	for line := range strings.Lines(e.error.Error()) {
+	text := e.error.Error()
+	if refusal, ok := errors.AsType[*fault.Fault](e.error); ok {
+		text = strings.Replace(text, refusal.Error(), refusal.Message, 1)
+	}
+	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
 			parts = append(parts, strings.TrimSuffix(line, ";"))
 		}

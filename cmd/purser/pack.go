@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"purser/ids"
@@ -18,6 +19,9 @@ import (
 // and lists of all customers are about them.
 const leastKept = 2
 
+// mostKept is longer than any application exists.
+const mostKept = 1200
+
 // maxSkipLines is how many skipped wallets of an application are printed. Without a
 // verification before it, a run skips all of them.
 const maxSkipLines = 100
@@ -25,14 +29,22 @@ const maxSkipLines = 100
 // packEvents packs the usage events of past months.
 func packEvents(ctx context.Context, c config, args []string, stdout, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("pack", flag.ContinueOnError)
-	keep := flags.Int("keep", 0, "how many whole months before the current one stay as they are, at least 2")
+	var keep int
+	flags.Func("keep", "how many whole months before the current one stay as they are, at least 2", func(text string) error {
+		keep, _ = strconv.Atoi(text) // zero is refused below
+		return nil
+	})
 	only := flags.String("app", "", "the id of one application (default all)")
 	tablespace := flags.String("tablespace", "", "the tablespace of Postgres that packed events are moved to (default where they are)")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	if *keep < leastKept {
-		return fmt.Errorf("pack: say how many whole months stay as they are with --keep MONTHS, at least %d", leastKept)
+	if keep < leastKept || keep > mostKept {
+		return fmt.Errorf("pack: say how many whole months stay as they are with --keep MONTHS, at least %d and at most %d", leastKept, mostKept)
+	}
+	app, err := parseApp(*only)
+	if err != nil {
+		return err
 	}
 	log := commandLog(stderr)
 	db, err := openExisting(ctx, c, log)
@@ -40,7 +52,7 @@ func packEvents(ctx context.Context, c config, args []string, stdout, stderr io.
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	scopes, err := exporter{db: db.Store}.scopes(ctx, *only)
+	scopes, err := scopesOf(ctx, db.Store, app)
 	if err != nil {
 		return err
 	}
@@ -61,7 +73,7 @@ func packEvents(ctx context.Context, c config, args []string, stdout, stderr io.
 	var total packing.Result
 	skipped := int64(0) // applications
 	for _, scope := range scopes {
-		before, now, err := packUntil(ctx, db, scope, *keep)
+		before, now, err := packUntil(ctx, db, scope, keep)
 		if err != nil {
 			return fmt.Errorf("%s: %w", scope.AppID.Format(ids.Application), err)
 		}

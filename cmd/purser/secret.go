@@ -30,8 +30,8 @@ func loadSecret(c config) (secret, error) {
 	if c.secretKey != "" {
 		return secret(c.secretKey), nil
 	}
-	if c.databaseURL != "" {
-		return "", errors.New("PURSER_SECRET_KEY is required with DATABASE_URL: set it to at least 32 random characters, the same on every node")
+	if err := requireSecret(c); err != nil {
+		return "", err
 	}
 	path := filepath.Join(c.data, secretFile)
 	kept, err := os.ReadFile(path)
@@ -46,6 +46,14 @@ func loadSecret(c config) (secret, error) {
 		return "", fmt.Errorf("%s is shorter than %d characters: restore it from a backup", path, minSecretKey)
 	}
 	return secret(kept), nil
+}
+
+// requireSecret refuses an external database without a secret.
+func requireSecret(c config) error {
+	if c.secretKey == "" && c.databaseURL != "" {
+		return errors.New("PURSER_SECRET_KEY is required with DATABASE_URL: set it to at least 32 random characters, the same on every node")
+	}
+	return nil
 }
 
 // createSecret writes a new secret atomically. Of two processes that start at once, both

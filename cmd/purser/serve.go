@@ -50,18 +50,18 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
-	madeSecret := secretIsMissing(c)
-	secret, err := loadSecret(c)
-	if err != nil {
-		return err
-	}
 	lines := newLogWriter(stderr, c.logLevel, newRequestLog(c.logSuccesses, c.logRefusals))
 	defer lines.close()
 	log := lines.log
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// Before the database: an address in use fails at once.
+	// Settings and addresses come first: a start that they refuse leaves nothing behind.
+	traces, err := startTracing(ctx, environ, log)
+	if err != nil {
+		return err
+	}
+	defer traces.stop() // after the last request
 	listener, err := net.Listen("tcp", c.addr)
 	if err != nil {
 		return listenError("--addr (PURSER_ADDR)", c.addr, err)
@@ -73,6 +73,11 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	}
 	if stripeListener != nil {
 		defer stripeListener.Close()
+	}
+	madeSecret := secretIsMissing(c)
+	secret, err := loadSecret(c)
+	if err != nil {
+		return err
 	}
 	db, err := openDatabase(ctx, c, log)
 	if err != nil {
@@ -92,11 +97,6 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if c.baseURL == "" {
 		c.baseURL = "http://" + listener.Addr().String()
 	}
-	traces, err := startTracing(ctx, environ, log)
-	if err != nil {
-		return err
-	}
-	defer traces.stop() // after the last request
 	meters := newMetrics()
 	meters.traces = traces
 	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log, ObserveBatch: meters.observeBatch, Tracer: traces.batches})
@@ -153,7 +153,10 @@ func readServeConfig(args, environ []string) (c config, withDemo bool, err error
 	if err := c.parse(flags, args); err != nil {
 		return c, false, err
 	}
-	return c, withDemo, c.checkAddr()
+	if err := c.checkAddr(); err != nil {
+		return c, false, err
+	}
+	return c, withDemo, requireSecret(c)
 }
 
 // checkDatabase refuses a server that may lose data, and one whose secrets are sealed

@@ -51,6 +51,11 @@ func tracingOn(environ []string) (bool, error) {
 			return false, fmt.Errorf("%s must be http/protobuf, the one protocol that Purser exports traces by", name)
 		}
 	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		if endpoint := set[name]; endpoint != "" && !isAbsoluteURL(endpoint) { // the SDK would use its default instead
+			return false, fmt.Errorf("%s must be an address such as http://127.0.0.1:4318", name)
+		}
+	}
 	return true, nil
 }
 

@@ -21,7 +21,11 @@ func resetPassword(ctx context.Context, c config, args []string, stdout, stderr 
 	var withoutFactor bool
 	flags := flag.NewFlagSet("users reset", flag.ContinueOnError)
 	flags.BoolVar(&withoutFactor, "without-authenticator", false, "turn the authenticator off as well")
-	return withUser(ctx, c, flags, args, stderr, func(db *database, email string, now int64) error {
+	email, err := parseUser(&c, flags, args)
+	if err != nil {
+		return err
+	}
+	return withExisting(ctx, c, stderr, func(db *database, now int64) error {
 		password := rand.Text()
 		encoded, err := credential.HashPassword(password, rand.Reader)
 		if err != nil {
@@ -41,14 +45,18 @@ func makeOwner(ctx context.Context, c config, args []string, stdout, stderr io.W
 	var org orgFlags
 	flags := flag.NewFlagSet("users own", flag.ContinueOnError)
 	org.define(flags)
-	return withUser(ctx, c, flags, args, stderr, func(db *database, email string, now int64) error {
-		if org == (orgFlags{}) {
-			return errors.New("users own needs --org or --org-slug")
-		}
-		ref, err := org.ref()
-		if err != nil {
-			return err
-		}
+	email, err := parseUser(&c, flags, args)
+	if err != nil {
+		return err
+	}
+	if org == (orgFlags{}) {
+		return errors.New("users own needs --org or --org-slug")
+	}
+	ref, err := org.ref()
+	if err != nil {
+		return err
+	}
+	return withExisting(ctx, c, stderr, func(db *database, now int64) error {
 		made, err := db.Auth().MakeOwner(ctx, ref, email, people.CommandLine(now))
 		switch {
 		case err != nil:
@@ -61,22 +69,26 @@ func makeOwner(ctx context.Context, c config, args []string, stdout, stderr io.W
 	})
 }
 
-// withUser parses the email of a command and runs it on the database.
-func withUser(ctx context.Context, c config, flags *flag.FlagSet, args []string, stderr io.Writer, work func(db *database, email string, now int64) error) (err error) {
+// parseUser reads a command's flags and returns the email address of its user.
+func parseUser(c *config, flags *flag.FlagSet, args []string) (email string, err error) {
 	address := flags.String("email", "", "email address of the account")
 	if err := c.parse(flags, args); err != nil {
-		return err
+		return "", err
 	}
-	email, err := tenancy.ParseEmail(*address)
-	if err != nil {
-		return fmt.Errorf("--email: %w", err)
+	if email, err = tenancy.ParseEmail(*address); err != nil {
+		return "", fmt.Errorf("--email: %w", err)
 	}
+	return email, nil
+}
+
+// withExisting runs a command on the database.
+func withExisting(ctx context.Context, c config, stderr io.Writer, work func(db *database, now int64) error) (err error) {
 	db, err := openExisting(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	return work(db, email, db.Clock().Now())
+	return work(db, db.Clock().Now())
 }
 
 func hours(d time.Duration) string { return fmt.Sprintf("%.0f hours", d.Hours()) }

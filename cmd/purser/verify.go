@@ -22,16 +22,14 @@ func verifyBooks(ctx context.Context, c config, args []string, stdout, stderr io
 	var watch time.Duration
 	flags := flag.NewFlagSet("verify", flag.ContinueOnError)
 	flags.BoolVar(&v.onlyNew, "new", false, "verify only entries that no pass has verified yet")
-	flags.DurationVar(&v.recent, "since", 0, "like --new, plus entries from this time, such as 10m")
-	flags.DurationVar(&v.limit, "limit", 0, "stop after this time, such as 5m (default never)")
-	flags.DurationVar(&watch, "watch", 0, "repeat with this pause, such as 15m, and export the result at PURSER_METRICS_ADDR (default once)")
+	durationFlag(flags, &v.recent, "since", "like --new, plus entries from this time, such as 10m")
+	durationFlag(flags, &v.limit, "limit", "stop after this time, such as 5m (default never)")
+	durationFlag(flags, &watch, "watch", "repeat with this pause, such as 15m, and export the result at PURSER_METRICS_ADDR (default once)")
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	for name, value := range map[string]time.Duration{"since": v.recent, "limit": v.limit, "watch": watch} {
-		if value < 0 {
-			return fmt.Errorf("--%s must be a positive duration, such as 10m", name)
-		}
+	if v.onlyNew && v.recent > 0 {
+		return errors.New("verify: use --new or --since, not both: --since 10m verifies new entries and those of the last ten minutes")
 	}
 	log := commandLog(stderr)
 	if watch > 0 {
