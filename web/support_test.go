@@ -236,7 +236,11 @@ func TestTransactionPage(t *testing.T) {
 		if strings.Contains(page.body, "Charge: ") {
 			t.Error("the title calls it a charge")
 		}
-		says(t, support.get(t, d.walletPath(t, "covered")), http.StatusOK, "Charge Not charged")
+		journal := support.get(t, d.walletPath(t, "covered"))
+		says(t, journal, http.StatusOK, "Not charged")
+		if strings.Contains(journal.body, ">Charge<") {
+			t.Error("the journal calls it a charge")
+		}
 	})
 	t.Run("leads from a deduplicated use to the first", func(t *testing.T) {
 		page := support.get(t, d.appPath("transactions", again.Event.TransactionID.Format(ids.Transaction)))
