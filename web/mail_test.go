@@ -1,15 +1,12 @@
 package web
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/tls"
-	"log/slog"
 	netmail "net/mail"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -364,45 +361,6 @@ func TestSecurityNoticesAreMailed(t *testing.T) {
 			t.Errorf("%+v", mails)
 		}
 	})
-}
-
-func TestSecurityNoticesOfAnAddressAreLimited(t *testing.T) {
-	t.Parallel()
-	h := newMailHarness(t)
-	var log bytes.Buffer
-	h.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
-	var now atomic.Int64
-	now.Store(h.site.Now())
-	h.site.Now = now.Load
-	owner, admin := h.join(t, tenancy.Owner), h.join(t, tenancy.Admin)
-	const hourly, left = 20, "security mail left out"
-	admin.withFactor(t)
-	replace := func() {
-		t.Helper()
-		if got := admin.post(t, "/account/factor/codes", nil); got.status != 200 {
-			t.Fatalf("%d: %s", got.status, got.body)
-		}
-	}
-	for range hourly - 1 {
-		replace()
-	}
-	if strings.Contains(log.String(), left) {
-		t.Error("a notice within the limit was left out")
-	}
-	replace()
-	if mails := h.mailed(t, admin.user.Email); len(mails) != hourly || strings.Count(log.String(), left) != 1 {
-		t.Errorf("%d mails, logged:\n%s", len(mails), log.String())
-	}
-	owner.withFactor(t)
-	if mails := h.mailed(t, owner.user.Email); len(mails) != 1 {
-		t.Errorf("another address: %d mails", len(mails))
-	}
-	now.Add(time.Hour.Milliseconds())
-	admin.signIn(t)
-	replace()
-	if mails := h.mailed(t, admin.user.Email); len(mails) != hourly+1 {
-		t.Errorf("an hour later: %d mails", len(mails))
-	}
 }
 
 // A person chooses their own mails: what is chosen shows, and what they may not read is

@@ -1,9 +1,7 @@
 package accounts
 
 import (
-	"net/netip"
 	"sync/atomic"
-	"time"
 
 	"purser/ids"
 	"purser/web/site"
@@ -13,7 +11,7 @@ import (
 type Pages struct {
 	*site.Site
 	passwords *passwords
-	networks  *site.Limits[netip.Prefix]
+	networks  *networks
 	alarm     alarm
 	setUp     atomic.Bool // there is an account
 
@@ -23,10 +21,7 @@ type Pages struct {
 
 // New creates the pages. With newOrganizations, everyone with an account can create them.
 func New(s *site.Site, newOrganizations bool) *Pages {
-	return &Pages{
-		Site: s, passwords: newPasswords(), networks: site.NewLimits[netip.Prefix](attemptsPerMinute, time.Minute),
-		newOrganizations: newOrganizations, restored: func(ids.ID) {},
-	}
+	return &Pages{Site: s, passwords: newPasswords(), networks: newNetworks(), newOrganizations: newOrganizations, restored: func(ids.ID) {}}
 }
 
 // OnRestore is told which application was restored. It is set before the first request.

@@ -7,31 +7,14 @@ import (
 	accountpage "purser/views/page/account"
 )
 
-// securityNoticesPerHour is how many security notices an address gets at once and in an
-// hour, from each node: a thief must not flood it.
-const securityNoticesPerHour = 20
-
-// securityNotice is what security notices are counted by. Those about a user's own account
-// are apart: other members must not use them up, by creating API keys.
-type securityNotice struct {
-	address string
-	own     bool
-}
-
 // SealMails makes the rows of a letter to each address, for the transaction that it
-// reports on. Without an SMTP server there are none. Security notices past the limit of
-// their address are left out and logged.
+// reports on. Without an SMTP server there are none.
 func (req *Request) SealMails(kind mail.Kind, letter letters.Letter, until int64, to ...string) ([]people.Mail, error) {
 	if req.Site.Mail == nil {
 		return nil, nil
 	}
 	mails := make([]people.Mail, 0, len(to))
 	for _, address := range to {
-		notice := securityNotice{address: address, own: !req.IsSignedIn() || address == req.User.Email}
-		if kind == mail.Security && !req.Site.security.Allow(notice, req.Site.Now()) {
-			req.Site.Log.Warn("security mail left out, its address has too many", "request", req.RequestID(), "from", req.Bearer.Address, "subject", letter.Subject)
-			continue
-		}
 		m, err := req.Site.Mail.Seal(kind, address, letter, until)
 		if err != nil {
 			return nil, err

@@ -51,7 +51,6 @@ type Site struct {
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
 	exports     *httpd.InFlight[ids.ID] // by organization
-	security    *Limits[securityNotice]
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
 }
@@ -75,7 +74,6 @@ func New(options Options) *Site {
 		HTTPS:       strings.HasPrefix(options.BaseURL, "https://"),
 		crossOrigin: http.NewCrossOriginProtection(),
 		exports:     httpd.NewInFlight[ids.ID](exportsAtOnce),
-		security:    NewLimits[securityNotice](securityNoticesPerHour, time.Hour),
 	}
 	s.sessions = newSessions(s.Store.Auth(), s.Server.Address, s.HTTPS, s.Now)
 	return s
