@@ -135,31 +135,6 @@ func TestKnownBrowsersAreCountedToo(t *testing.T) {
 			t.Errorf("the sixth: status %d", last.status)
 		}
 	})
-	t.Run("several stolen sessions and a new one guess no more than one does", func(t *testing.T) {
-		clock.advance(time.Hour)
-		user := r.join(t, tenancy.Owner)
-		user.withPassword(t)
-		confirm := func(typed string) int {
-			t.Helper()
-			user.signIn(t)
-			return user.post(t, "/confirm", url.Values{"password": {typed}}).status
-		}
-		for i := range 5 {
-			if got := confirm("wrong"); got != http.StatusUnprocessableEntity {
-				t.Errorf("guess %d: status %d", i, got)
-			}
-		}
-		if got := confirm(password); got != http.StatusTooManyRequests {
-			t.Errorf("a sixth session's guess: status %d", got)
-		}
-		home := r.browser().at("203.0.113.33")
-		if got := home.login(t, user.user.Email, password); got.status != http.StatusSeeOther {
-			t.Errorf("the owner's sign-in: status %d", got.status)
-		}
-		if got := home.get(t, r.appPath("keys", "new")); got.status != http.StatusOK {
-			t.Errorf("the owner has to confirm after signing in: status %d, %s", got.status, got.location)
-		}
-	})
 	t.Run("codes are counted for the account wherever they come from", func(t *testing.T) {
 		user := ids.New().Format(ids.User)
 		if credential.CodeSubject(user, "") == credential.CodeSubject(user, "device") {

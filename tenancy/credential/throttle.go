@@ -97,13 +97,10 @@ func CodeSubject(user, from string) Hash { return subject("code", user, from) }
 // from. They have 128 bits, so a count from everywhere would only lock the owner out.
 func RecoverySubject(user, from string) Hash { return subject("recovery", user, from) }
 
-// SessionSubject counts attempts at one step, a password or a code, in all sessions of a
-// user together: another session or a new one gives a thief no further attempts. A
-// password that was changed begins at zero; for codes changedAt is zero, so that changing
-// the password gives none either.
-func SessionSubject(user, step string, changedAt int64) Hash {
-	return subject("session", user, step, strconv.FormatInt(changedAt, 10))
-}
+// SessionSubject counts attempts at one step, a password or a code, within a session,
+// which others cannot reach: counted for the user, guesses in a stolen session would keep
+// the owner from changing the password.
+func SessionSubject(token, step string) Hash { return subject("session", token, step) }
 
 // ResetSubject counts requests for a link that replaces the password of an address, by
 // the network that they come from.

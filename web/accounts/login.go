@@ -74,22 +74,21 @@ func (s *Pages) checkPassword(req *site.Request, typed, password string) (accoun
 	return account, right, err
 }
 
-// confirmPassword checks the signed-in user's password. Attempts are counted for all
-// sessions of the user: clients without one cannot use them up, and stolen ones are
-// limited. An owner who has to wait can sign in again, which confirms too.
+// confirmPassword checks the signed-in user's password. Attempts are counted per
+// session: others cannot use them up, and a stolen session is limited.
 func (s *Pages) confirmPassword(req *site.Request, password string) (account people.Account, right bool, err error) {
 	account, err = req.Site.Store.Auth().Account(req.Context, req.User.Email)
 	if err != nil {
 		return account, false, err
 	}
-	right, err = s.provePassword(req, sessionProof(req, "password", account.ChangedAt), &account, password)
+	right, err = s.provePassword(req, sessionProof(req, "password"), &account, password)
 	return account, right, err
 }
 
-// sessionProof is an attempt within a session. Each step has its own count: the right
+// sessionProof is an attempt within the session. Each step has its own count: the right
 // password must not clear wrong codes.
-func sessionProof(req *site.Request, step string, changedAt int64) proof {
-	return proof{step: "session " + step, user: req.User.ID, known: true, subject: credential.SessionSubject(req.User.ID.Format(ids.User), step, changedAt)}
+func sessionProof(req *site.Request, step string) proof {
+	return proof{step: "session " + step, user: req.User.ID, known: true, subject: credential.SessionSubject(req.Bearer.Token, step)}
 }
 
 // checkCounted enters the queue of password checks, counts the attempt and compares. An
@@ -259,7 +258,7 @@ func (s *Pages) confirm(req *site.Request) (site.Response, error) {
 	if !right {
 		f.Fail("password", "Wrong password.")
 	} else if account.FactorAt != 0 {
-		if right, err = s.checkCode(req, sessionProof(req, "code", 0), f.Text("code")); err != nil {
+		if right, err = s.checkCode(req, sessionProof(req, "code"), f.Text("code")); err != nil {
 			return site.Response{}, err
 		}
 		if !right {
