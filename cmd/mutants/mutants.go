@@ -72,7 +72,7 @@ var usageMutants = []mutant{
 		once("store/usage_track.go", "\tresetAll(requests)\n\terr = try(",
 			"\tresetAll(requests)\n\tfor _, r := range requests {\n\t\tif r.lastErr != nil {\n\t\t\tr.TransactionID = ids.New()\n\t\t}\n\t}\n\terr = try(")),
 	bug("a deposit whose commit is unknown is not looked up", "./store", "TestDepositSurvivesACutConnection",
-		once("store/internal/pg/tx.go", "if err = again; SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {", "if err = again; SQLState(err) != UniqueViolation || errors.Is(err, ErrCommitUnknown) {")),
+		once("store/internal/pg/tx.go", "\t\tif errors.Is(err, ErrCommitUnknown) {\n\t\t\tunknown = err\n\t\t} else if SQLState(err)", "\t\tif SQLState(err)")),
 	bug("no lock on wallets", "./store", "TestWalletPaysForWhatItHoldsAndNoMore|TestNodesNeverWaitForEachOther",
 		once("store/internal/ledger/wallets.go", "\n\t\t\tFOR NO KEY UPDATE) w`)", ") w`)")),
 	bug("wallets locked in the order of arrival", "./store", "TestNodesNeverWaitForEachOther",

@@ -50,18 +50,20 @@ func TestATransactionThatGetsNoTurnIsRefusedAsOverload(t *testing.T) {
 func TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain(t *testing.T) {
 	t.Parallel()
 	a, ended := waitingInTurn(t)
+	unknown, refused := fmt.Errorf("%w: cut off", ErrCommitUnknown), &pgconn.PgError{Code: UniqueViolation}
 	for name, c := range map[string]struct {
-		first error
-		lost  bool
+		before []error
+		lost   bool
 	}{
-		"a lost reply to COMMIT":              {fmt.Errorf("%w: cut off", ErrCommitUnknown), true},
-		"a row that a unique index refused":   {&pgconn.PgError{Code: UniqueViolation}, false},
-		"a transaction that was not run once": {nil, false},
+		"a lost reply to COMMIT":                 {[]error{unknown}, true},
+		"one, then its row refused by the index": {[]error{unknown, refused}, true},
+		"a row that a unique index refused":      {[]error{refused}, false},
+		"a transaction that was not run once":    {nil, false},
 	} {
 		attempts := 0
 		err := RetryKeyed(ended, func(ctx context.Context, work func(context.Context, *Tx) error) error {
-			if attempts++; attempts == 1 && c.first != nil {
-				return c.first
+			if attempts++; attempts <= len(c.before) {
+				return c.before[attempts-1]
 			}
 			return a.Transact(ctx, work)
 		}, func(context.Context, *Tx) error { return nil })

@@ -90,12 +90,15 @@ func Retry(ctx context.Context, try func() error) error {
 // RetryKeyed runs a transaction again when a unique index refused its row, or the reply to
 // COMMIT was lost: the next attempt finds the row, this request's or another's.
 func RetryKeyed[T any](ctx context.Context, transact func(context.Context, func(context.Context, T) error) error, work func(context.Context, T) error) (err error) {
+	var unknown error
 	for range MaxAttempts {
-		again := transact(ctx, work)
-		if errors.Is(err, ErrCommitUnknown) && fault.Is(again, fault.Overloaded) {
-			return err // it did not look: the work may be done
+		err = transact(ctx, work)
+		if unknown != nil && fault.Is(err, fault.Overloaded) {
+			return unknown // it did not look: the work may be done
 		}
-		if err = again; SQLState(err) != UniqueViolation && !errors.Is(err, ErrCommitUnknown) {
+		if errors.Is(err, ErrCommitUnknown) {
+			unknown = err
+		} else if SQLState(err) != UniqueViolation {
 			break
 		}
 	}
