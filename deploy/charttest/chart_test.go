@@ -197,6 +197,15 @@ func TestSelectorsFindTheirPods(t *testing.T) {
 	if !selects(monitor.Selector.MatchLabels, metrics.Labels) || selects(monitor.Selector.MatchLabels, api.Labels) {
 		t.Errorf("the monitor selects %v", monitor.Selector.MatchLabels)
 	}
+	// The rules and the dashboard ask for one job, which is the value of this label.
+	rules, err := os.ReadFile("../prometheus/purser.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := regexp.MustCompile(`up\{job="(\w+)"\}`).FindSubmatch(rules)
+	if job == nil || monitor.JobLabel == "" || metrics.Labels[monitor.JobLabel] != string(job[1]) {
+		t.Errorf("the label %q of the Service is %q, and the rules ask for %q", monitor.JobLabel, metrics.Labels[monitor.JobLabel], job)
+	}
 	ports := map[string]bool{}
 	for _, port := range deployment.Spec.Template.Spec.Containers[0].Ports {
 		ports[port.Name] = true
