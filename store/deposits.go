@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -72,10 +73,7 @@ type DepositPage struct {
 // Deposits lists what came into a wallet, newest first, and returns where the next page
 // begins, or 0 at the end. A page that has read very many entries is a partial one.
 func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, next int64, err error) {
-	before := p.Before
-	if before == 0 {
-		before = math.MaxInt64
-	}
+	before := cmp.Or(p.Before, math.MaxInt64)
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		var creditID *ids.ID
 		if p.CreditKey != "" {

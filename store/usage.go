@@ -135,10 +135,7 @@ type Engine struct {
 
 // OpenEngine starts a usage engine on an open store.
 func (s *Store) OpenEngine(ctx context.Context, o EngineOptions) (*Engine, error) {
-	e := &Engine{store: s, lanes: cmp.Or(o.Lanes, s.singleLaneCount()), log: o.Log, requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
-	if e.log == nil {
-		e.log = slog.New(slog.DiscardHandler)
-	}
+	e := &Engine{store: s, lanes: cmp.Or(o.Lanes, s.singleLaneCount()), log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), requestTimeout: requestTimeout, batchTimeout: batchTimeout, observeBatch: o.ObserveBatch, tracer: o.Tracer}
 	if err := e.openPools(ctx); err != nil {
 		return nil, err
 	}

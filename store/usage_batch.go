@@ -28,7 +28,7 @@ type appBatch struct {
 	features     map[string]*pricedFeature
 	keys         map[ids.ID]*keys.APIKey
 	wallets      map[string]*walletState
-	byID         map[ids.ID]*walletState
+	byID         map[ids.ID]*walletState // those that were read
 	events       map[string]*metering.Event
 	rules        []metering.AlertRule
 	locked       bool // the wallets are locked
@@ -145,6 +145,7 @@ func (b *appBatch) apply(w *walletState, r *request) {
 	}
 	b.records = append(b.records, record{
 		Event:       d.Event,
+		wallet:      w,
 		keyID:       r.KeyID,
 		priceNumber: b.features[r.FeatureKey].priceNumber,
 		seq:         w.seq,

@@ -170,6 +170,11 @@ func (m *usageCache) put(b *appBatch) {
 	for identity, w := range b.wallets {
 		m.putWallet(b.scope.AppID, identity, w)
 	}
+	for _, r := range b.requests {
+		if b.locked && b.wallets[r.Identity] == nil { // its wallet has another identity by now
+			m.wallets.Remove(walletKey{b.scope.AppID, r.Identity})
+		}
+	}
 	app, known := m.apps.Get(b.scope.AppID)
 	if known && app.epoch > b.epoch {
 		return // the other batcher has read a later one

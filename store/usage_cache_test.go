@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"purser/fault"
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
@@ -102,4 +103,36 @@ func TestCachedRowsAreBounded(t *testing.T) {
 			t.Fatalf("%d rows are cached, more than %d", rows, lanes*bound)
 		}
 	}
+}
+
+// A node has a renamed wallet in its cache twice, under the old identity with an old
+// counter. An event of the old identity must not write that counter.
+func TestARenamedWalletKeepsItsAllowance(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShopOfOneLane(t, url, 2)
+	n := s.nodes[0] // the other one renames
+	report := s.newFeature(t, featureOf("report", "tokens"))
+	s.credit(t, "gate", 10*messagePrice)
+	s.credit(t, "ann", messagePrice-1)
+	s.limit(t, "ann", report, 100, metering.OverageBlock)
+	for range 5 {
+		mustAccept(t, n, s.useOf("report", "ann", freshID()))
+	}
+	_, _, err := s.Rename(t.Context(), renameOf("ann", "eve"))
+	noError(t, err)
+	for range 2 {
+		mustAccept(t, n, s.useOf("report", "eve", freshID()))
+	}
+	outcomes := s.inOneBatch(t, url, n, "gate", []store.Usage{s.useOf("report", "eve", freshID()), s.message("ann", freshID())}, nil)
+	if eve, ann := outcomes[0].String(), outcomes[1].String(); eve != "accepted" || ann != string(fault.InsufficientBalance) {
+		t.Errorf("the new identity is %s and the old one %s", eve, ann)
+	}
+	if n.usage.IsCached(s.application.ID, "ann") {
+		t.Error("an identity without a wallet is cached after it was read")
+	}
+	if d := mustAccept(t, s.nodes[1], s.useOf("report", "eve", freshID())); d.Allowance.Used != 8 {
+		t.Errorf("%d of the allowance are used after 8 events", d.Allowance.Used)
+	}
+	soundBooks(t, url, s.tenant)
 }

@@ -182,6 +182,7 @@ func (b *appBatch) rareGroups(now int64) (groups int) {
 // record is an event with its sequence number, price and API key.
 type record struct {
 	metering.Event
+	wallet      *walletState
 	keyID       ids.ID
 	priceNumber int64
 	seq         int64

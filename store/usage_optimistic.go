@@ -336,7 +336,6 @@ func (m *usageCache) lookup(server int64, batches []*appBatch, decide func(*appB
 		for _, r := range b.requests {
 			if w, known := m.wallets.Get(walletKey{b.scope.AppID, r.Identity}); known {
 				b.wallets[r.Identity] = w
-				b.byID[w.state.Wallet.ID] = w
 			}
 		}
 		decide(b)

@@ -159,7 +159,7 @@ func (b *appBatch) writeCounters(pipe *wire.Pipe) {
 			feature.ID(r.FeatureID)
 			start.Int8(key.Period.Start)
 			end.Int8(key.Period.End)
-			used.Int8(b.byID[r.WalletID].state.Used[key.CounterKey])
+			used.Int8(r.wallet.state.Used[key.CounterKey])
 		}
 	}
 	pipe.SendRows(countUse, countUses, []wire.Column{wallet, feature, start, end, used}, b.scope.AppID[:])

@@ -203,7 +203,8 @@ func (tx transaction) walletByID(ctx context.Context, id ids.ID) (metering.Walle
 
 // changeIdentity gives a locked wallet another identity. Its version and the
 // application's epoch advance: a node that has the wallet in its cache under the old
-// identity fails its next write, also one of a release that does not know of renames.
+// identity fails the write of what it decides by that, also one of a release that does not
+// know of renames. It may have the wallet under both identities, until it reads the old one.
 func (tx transaction) changeIdentity(ctx context.Context, w *ledger.Wallet, c identityChange, to string) error {
 	if err := tx.Exec(ctx, setIdentity, 1, w.ID, to, pg.VersionStep()); err != nil {
 		return err
