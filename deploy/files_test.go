@@ -56,6 +56,17 @@ func TestTheUnitConfinesTheServer(t *testing.T) {
 	}
 }
 
+// A restore into the unit's closed folder works as the unit's user only.
+func TestTheGuideRestoresAsTheUnitsUser(t *testing.T) {
+	t.Parallel()
+	unit, guide := read(t, "purser.service"), read(t, "../docs/backup.md")
+	for _, setting := range []string{"DynamicUser=yes", "User=purser", "StateDirectory=purser", "StateDirectoryMode=0700"} {
+		if !strings.Contains(unit, "\n"+setting+"\n") || !strings.Contains(guide, "--property="+setting+" ") {
+			t.Errorf("%s is not in the unit and in the guide's restore", setting)
+		}
+	}
+}
+
 // systemd checks its own files. The binary's path does not exist on the machine of the
 // test, so that it is replaced by one that does. Without systemd, make leaves this out.
 func TestTheUnitIsOneThatSystemdAccepts(t *testing.T) {

@@ -37,7 +37,7 @@ func locate(ctx context.Context, o Options) (*cluster, error) {
 			return nil, err
 		}
 		if !enters {
-			c.home, err = settleElsewhere(dir)
+			c.home, err = c.settleElsewhere(ctx, dir, systemFolder)
 			if err != nil {
 				return nil, err
 			}
@@ -121,15 +121,18 @@ func readLocation(dir string) (string, error) {
 // settleElsewhere makes a home outside the data folder and leaves the way to it.
 // Its name is new each time, so that an emptied data folder never comes back to
 // life with the rows of its past.
-func settleElsewhere(dir string) (string, error) {
-	if err := makeDir(systemFolder, 0o755); err != nil {
+func (c *cluster) settleElsewhere(ctx context.Context, dir, within string) (string, error) {
+	if err := makeDir(within, 0o755); err != nil {
 		return "", err
 	}
-	home, err := os.MkdirTemp(systemFolder, filepath.Base(dir)+"-*")
+	home, err := os.MkdirTemp(within, filepath.Base(dir)+"-*")
 	if err != nil {
 		return "", err
 	}
-	err = errors.Join(os.Chmod(home, homeMode()), CreateFile(filepath.Join(dir, locationName), home+"\n"))
+	err = errors.Join(os.Chmod(home, homeMode()), c.requireEntry(ctx, home))
+	if err == nil {
+		err = CreateFile(filepath.Join(dir, locationName), home+"\n")
+	}
 	if err == nil {
 		return home, nil
 	}
@@ -140,4 +143,13 @@ func settleElsewhere(dir string) (string, error) {
 		return readLocation(dir)
 	}
 	return "", err
+}
+
+// requireEntry refuses a home that the account of Postgres cannot enter.
+func (c *cluster) requireEntry(ctx context.Context, home string) error {
+	enters, err := c.accountEnters(ctx, home)
+	if err == nil && !enters {
+		err = fmt.Errorf("the user that runs Postgres can enter neither the data folder nor %s: choose a folder that it can enter with --data (PURSER_DATA), or run Purser as the owner of these folders", filepath.Dir(home))
+	}
+	return err
 }

@@ -168,6 +168,30 @@ func TestWhoRunsPostgres(t *testing.T) {
 	})
 }
 
+// The state folder of a systemd unit with a dynamic user is closed to all others.
+func TestAPlaceThatPostgresCannotEnterIsRefused(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("only root runs Postgres as another user")
+		return
+	}
+	dir, closed := newFolder(t), filepath.Join(filepath.Dir(newFolder(t)), "closed")
+	for _, path := range []string{dir, closed} {
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := clusterIn(filepath.Join(dir, insideName)).settleElsewhere(t.Context(), dir, closed)
+	if err == nil || !strings.Contains(err.Error(), closed) || !strings.Contains(err.Error(), "PURSER_DATA") {
+		t.Errorf("it says %v", err)
+	}
+	for _, path := range []string{dir, closed} {
+		if left, err := os.ReadDir(path); err != nil || len(left) > 0 {
+			t.Errorf("%s holds %v, %v", path, left, err)
+		}
+	}
+}
+
 func pidText(c *cluster) string {
 	text, _ := os.ReadFile(c.path(dataName, pidName))
 	line, _, _ := strings.Cut(string(text), "\n")
