@@ -46,6 +46,23 @@ func TestFilesNameSettingsThatTheServerKnows(t *testing.T) {
 	}
 }
 
+// What is in .env reaches the container only by a line of its own, and would be ignored
+// silently without it.
+func TestComposePassesEverySetting(t *testing.T) {
+	t.Parallel()
+	compose := read(t, "compose.yaml")
+	fixed := map[string]bool{"PURSER_ADDR": true, "PURSER_DATA": true, "PURSER_METRICS_ADDR": true} // by the image and the network
+	settings := regexp.MustCompile("(?m)^\\| `(PURSER_[A-Z_]+)` \\|").FindAllStringSubmatch(read(t, "../docs/operating.md"), -1)
+	if len(settings) < 20 {
+		t.Fatalf("the guide has %d settings", len(settings))
+	}
+	for _, setting := range settings {
+		if name := setting[1]; !fixed[name] && !strings.Contains(compose, "\n      "+name+": ${"+name+":") {
+			t.Errorf("compose.yaml does not pass %s", name)
+		}
+	}
+}
+
 func TestTheUnitConfinesTheServer(t *testing.T) {
 	t.Parallel()
 	unit := read(t, "purser.service")
