@@ -80,6 +80,7 @@ func TestRefusalsAreOneLineAndSayWhatToDo(t *testing.T) {
 		"a database that does not exist":          {settings: database(inDatabase(storetest.URL(t), "no_such_database")), says: []string{`no database "no_such_database"`, "CREATE DATABASE"}},
 		"a database that is read-only":            {settings: database(readOnly), says: []string{"read-only", "turn it off"}},
 		"a login that may not create tables":      {settings: database(loginWith(t, storetest.EmptyURL(t), "")), says: []string{"may not create the schema", "GRANT CREATE ON"}},
+		"a first login that may not create roles": {settings: database(ownerOf(t, storetest.EmptyURL(t))), says: []string{"CREATEROLE; as a superuser", "NOCREATEROLE"}},
 		"a login that is not a member":            {settings: database(loginWith(t, storetest.FreshURL(t), "")), says: []string{"neither owns", "GRANT purser_app TO"}},
 		"a member without the latest schema":      {settings: database(memberOf(t, oldSchema(t))), says: []string{"lacks 1 migrations", "purser migrate"}},
 		"a member without its rights":             {settings: database(memberOf(t, changed(t, `REVOKE SELECT ON wallets FROM purser_app`))), says: []string{"should have SELECT on wallets", "purser migrate"}},
@@ -178,6 +179,15 @@ func loginWith(t *testing.T, address, options string) string {
 	}
 	u.User = url.UserPassword(u.User.Username(), hiddenPassword)
 	return u.String()
+}
+
+// ownerOf is the address for a login that owns an empty database and may create no role.
+func ownerOf(t *testing.T, address string) string {
+	t.Helper()
+	role, as := storetest.Login(t, address, "IN ROLE purser_app")
+	storetest.Exec(t, address, `ALTER DATABASE `+databaseOf(address)+` OWNER TO `+role)
+	t.Cleanup(func() { storetest.Exec(t, address, `REASSIGN OWNED BY `+role+` TO postgres`) })
+	return as
 }
 
 // memberOf is the address for a login that may serve and owns nothing.

@@ -29,6 +29,7 @@ type situation struct {
 	RoleIsPower bool // the serving role passes row-level security
 	CanServe    bool // the login may become the serving role
 	PassesWalls bool // row-level security does not apply to the login
+	MakesRoles  bool // the login may create roles
 	Restoring   bool // a restore has begun and not finished
 	Citus       bool // tables are distributed
 }
@@ -45,6 +46,7 @@ const readSituation = `
 		coalesce((SELECT pg_has_role(current_user, oid,
 			CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' END) FROM pg_roles WHERE rolname = $1), false),
 		(SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user),
+		(SELECT rolsuper OR rolcreaterole FROM pg_roles WHERE rolname = current_user),
 		to_regclass('public.` + restoreMarker + `') IS NOT NULL, to_regclass('pg_dist_partition') IS NOT NULL`
 
 func examine(ctx context.Context, conn *pgx.Conn) (s situation, err error) {
@@ -77,6 +79,10 @@ func (s situation) usable() error {
 // the whole server, so a restored database may lack it; and another database's
 // process may make it at the same moment.
 func ensureRole(ctx context.Context, conn *pgx.Conn, s situation) error {
+	if s.Owner == "" && !s.MakesRoles {
+		return fmt.Errorf("the login %s may not create roles, as the first migration does: run ALTER ROLE %s CREATEROLE; as a superuser, and ALTER ROLE %s NOCREATEROLE; after it",
+			s.Login, quoted(s.Login), quoted(s.Login))
+	}
 	if !s.RoleExists {
 		_, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE `+AppRole+` NOLOGIN NOINHERIT;
 			EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
