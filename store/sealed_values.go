@@ -2,15 +2,11 @@ package store
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
-	"purser/tenancy"
 )
 
-// SealedValues hands stored secrets to see, sealed as they are, until it returns
+// SealedValues hands all stored secrets to see, sealed as they are, until it returns
 // false.
 func (s *Store) SealedValues(ctx context.Context, see func(sealed []byte) (more bool)) error {
 	more := true
@@ -19,25 +15,29 @@ func (s *Store) SealedValues(ctx context.Context, see func(sealed []byte) (more 
 			more = see(sealed)
 		}
 	}
-	err := s.Directory().ResealSeeds(ctx, func(_ ids.ID, sealed []byte) []byte {
+	keep := func(_ ids.ID, sealed []byte) []byte {
 		visit(sealed)
 		return nil
-	})
-	if err != nil || !more {
+	}
+	if err := s.Directory().ResealSeeds(ctx, keep); err != nil || !more {
 		return err
 	}
-	rows, err := s.db.Pool.Query(ctx, `SELECT DISTINCT org_id, app_id FROM connection_directory`)
-	if err != nil {
-		return fmt.Errorf("store: list connections: %w", err)
+	if err := s.Outbox().Reseal(ctx, keep); err != nil || !more {
+		return err
 	}
-	scopes, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
-	if err != nil {
-		return fmt.Errorf("store: list connections: %w", err)
-	}
+	scopes, err := s.Directory().Scopes(ctx)
 	for _, scope := range scopes {
 		if err := s.PaymentAccounts(scope).SealedSecrets(ctx, visit); err != nil || !more {
 			return err
 		}
+		endpoints, err := s.Notifications(scope).Endpoints(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range endpoints {
+			visit(e.SealedSecret)
+			visit(e.SealedPrevious)
+		}
 	}
-	return nil
+	return err
 }

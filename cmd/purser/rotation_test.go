@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"purser/ids"
+	"purser/mail"
+	"purser/notify"
 	"purser/store"
 	"purser/store/payments"
 	"purser/store/people"
@@ -20,7 +22,8 @@ import (
 )
 
 // sealedRows is an installation whose secrets are known: a person with an
-// authenticator, and applications with an account that replaced another.
+// authenticator, a mail, and applications with a webhook endpoint and an account that
+// replaced another.
 type sealedRows struct {
 	*testing.T
 	db       *store.Store
@@ -74,6 +77,9 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 	_, err = db.Auth().OpenSession(t.Context(), session.String(), people.Session{ID: session, UserID: s.user, CreatedAt: now, SeenAt: now, ExpiresAt: now + 1000}, []byte{1})
 	check(err)
 	check(db.User(s.user).AddFactor(t.Context(), people.Factor{SealedSeed: seal(vault.SeedOf(s.user), "seed")}, nil, session.String(), people.CommandLine(now)))
+	letter := people.Mail{ID: ids.New(), Kind: "invite", CreatedAt: now + time.Hour.Milliseconds(), ExpiresAt: now + 2*time.Hour.Milliseconds()} // not due in the test
+	letter.Sealed = seal(mail.Place(letter.ID), "letter")
+	check(db.Outbox().Queue(t.Context(), letter))
 	for range applications {
 		org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
 		check(err)
@@ -82,6 +88,12 @@ func sealRows(t *testing.T, url string, applications int) sealedRows {
 		app, err = db.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: org.Name}, org, app)
 		check(err)
 		s.apps = append(s.apps, app.Scope())
+		endpoint := ids.New()
+		at := vault.Place{Purpose: "webhook secret", Org: app.OrgID, App: app.ID, Row: endpoint}
+		check(db.Notifications(app.Scope()).CreateEndpoint(t.Context(), notify.Endpoint{
+			ID: endpoint, URL: "https://example.com", Status: notify.Enabled, SealedSecret: seal(at, "hook_new"), CreatedAt: now,
+		}))
+		storetest.Exec(t, url, `UPDATE webhook_endpoints SET previous_secret = $2 WHERE id = $1`, endpoint, seal(at, "hook_old"))
 		for range 2 {
 			id := ids.New()
 			at := vault.Place{Org: app.OrgID, App: app.ID, Row: id}
@@ -117,6 +129,22 @@ func (s sealedRows) readable(key secret) (number int) {
 		s.Fatal(err)
 	}
 	read(vault.SeedOf(s.user), factor.SealedSeed, "seed")
+	err = s.db.Outbox().Reseal(s.Context(), func(id ids.ID, sealed []byte) []byte {
+		read(mail.Place(id), sealed, "letter")
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, scope := range s.apps {
+		endpoints, err := s.db.Notifications(scope).Endpoints(s.Context())
+		if err != nil || len(endpoints) != 1 {
+			s.Fatalf("%+v, %v", endpoints, err)
+		}
+		at := vault.Place{Purpose: "webhook secret", Org: scope.OrgID, App: scope.AppID, Row: endpoints[0].ID}
+		read(at, endpoints[0].SealedSecret, "hook_new")
+		read(at, endpoints[0].SealedPrevious, "hook_old")
+	}
 	for i, id := range s.accounts {
 		scope := s.apps[i/2]
 		c, err := s.db.PaymentAccounts(scope).ConnectionByID(s.Context(), id)
@@ -146,7 +174,7 @@ func (s sealedRows) rotationOf(log *slog.Logger) rotation {
 func TestAChangedKeySealsEverythingAnew(t *testing.T) {
 	t.Parallel()
 	const applications = 3
-	const all = 1 + applications*2*3
+	const all = 2 + applications*(2+2*3)
 	s := sealRows(t, storetest.FreshURL(t), applications)
 	var said bytes.Buffer
 	r := s.rotationOf(slog.New(slog.NewTextHandler(&said, nil)))
@@ -174,7 +202,7 @@ func TestAChangedKeySealsEverythingAnew(t *testing.T) {
 		if before, after := s.readable(wasKey), s.readable(isKey); before != 0 || after != all {
 			t.Errorf("in the end the old key reads %d and the new one %d", before, after)
 		}
-		if text := said.String(); !strings.Contains(text, "PURSER_SECRET_KEY_PREVIOUS can be taken away") || !strings.Contains(text, "accounts=4 authenticators=1 unreadable=0 endpoints=0 mails=0") {
+		if text := said.String(); !strings.Contains(text, "PURSER_SECRET_KEY_PREVIOUS can be taken away") || !strings.Contains(text, "accounts=4 authenticators=1 unreadable=0 endpoints=3 mails=1") {
 			t.Errorf("it says %s", text)
 		}
 	})
@@ -204,7 +232,7 @@ func TestAServerWithBothKeysDoesSoByItself(t *testing.T) {
 	url := storetest.FreshURL(t)
 	s := sealRows(t, url, 1)
 	startServer(t, "DATABASE_URL="+url, "PURSER_SECRET_KEY="+string(isKey), "PURSER_SECRET_KEY_PREVIOUS="+string(wasKey))
-	eventually(t, "the new key reads everything", func() bool { return s.readable(isKey) == 7 })
+	eventually(t, "the new key reads everything", func() bool { return s.readable(isKey) == 10 })
 }
 
 func TestPassesOfARotationAreAddedUp(t *testing.T) {

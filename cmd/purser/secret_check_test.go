@@ -90,7 +90,7 @@ func TestADatabaseKnowsItsSecretKey(t *testing.T) {
 			t.Errorf("serve says %v", err)
 		}
 		var out bytes.Buffer
-		if err := run(t.Context(), []string{"migrate", "--adopt-secret-key"}, environ, &out, io.Discard); err != nil || !strings.Contains(out.String(), "decrypt: 7.") {
+		if err := run(t.Context(), []string{"migrate", "--adopt-secret-key"}, environ, &out, io.Discard); err != nil || !strings.Contains(out.String(), "decrypt: 10.") {
 			t.Fatalf("%s, %v", out.String(), err)
 		}
 		expect(t, s.db, "", isKey)

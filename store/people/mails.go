@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/ids"
 	"purser/store/internal/pg"
 )
 
@@ -73,35 +72,4 @@ func (o Outbox) Waiting(ctx context.Context) (q MailQueue, err error) {
 		return q, fmt.Errorf("store: waiting mails: %w", err)
 	}
 	return q, nil
-}
-
-// mailPage is how many mails are read at once to be resealed.
-const mailPage = 100
-
-// Reseal passes every waiting mail to seal, which returns it encrypted again, or nil to
-// keep it.
-func (o Outbox) Reseal(ctx context.Context, seal func(id ids.ID, sealed []byte) (again []byte)) error {
-	var last ids.ID
-	for {
-		mails, err := collect(ctx, o.handles.pool, "list mails", func(row pgx.CollectableRow) (m Mail, err error) {
-			err = row.Scan(&m.ID, &m.Sealed)
-			return m, err
-		}, `SELECT id, sealed FROM mails WHERE id > $1 ORDER BY id LIMIT $2`, last, mailPage)
-		if err != nil {
-			return err
-		}
-		for _, m := range mails {
-			last = m.ID
-			again := seal(m.ID, m.Sealed)
-			if again == nil {
-				continue
-			}
-			if _, err := o.handles.pool.Exec(ctx, `UPDATE mails SET sealed = $2 WHERE id = $1`, m.ID, again); err != nil {
-				return fmt.Errorf("store: reseal a mail: %w", err)
-			}
-		}
-		if len(mails) < mailPage {
-			return nil
-		}
-	}
 }
