@@ -187,6 +187,47 @@ func TestAReplacedAuthenticator(t *testing.T) {
 	}
 }
 
+// TestAnAuthenticatorBesideARevokedAccess has both end the same two sessions. The
+// authenticator holds the second one, so a revocation that took the first would deadlock.
+func TestAnAuthenticatorBesideARevokedAccess(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t) // alone, so that only these two wait for locks
+	db := openStore(t, url)
+	org := newOrganization(t, db, "Revoked")
+	owner := newMember(t, db, org, tenancy.Owner)
+	for name, revoke := range map[string]func(user ids.ID) error{
+		"removed from the organization": func(user ids.ID) error { return doorOf(db, owner).RemoveMember(t.Context(), user) },
+		"made an owner": func(user ids.ID) error {
+			_, err := db.Auth().MakeOwner(t.Context(), people.OrgRef{ID: org.ID}, user.String()+"@example.com", people.CommandLine(moment))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			user := newMember(t, db, org, tenancy.Support).UserID
+			person := db.User(user)
+			noError(t, person.ChangePassword(t.Context(), "", "$password", "", people.CommandLine(moment)))
+			newSession(t, db, user)
+			here := newSession(t, db, user)
+			lock, err := connect(t, url).Begin(t.Context())
+			noError(t, err)
+			exec(t, lock, `INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, 'seed', 1, 1)`, user)
+			added, revoked := make(chan error, 1), make(chan error, 1)
+			go func() {
+				added <- person.AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, nil, here, people.CommandLine(moment))
+			}()
+			soon(t, "the authenticator waits", func() bool { return lockWaits(t, url, "%") == 1 })
+			go func() { revoked <- revoke(user) }()
+			soon(t, "the revocation waits", func() bool { return lockWaits(t, url, "%") == 2 })
+			noError(t, lock.Rollback(t.Context()))
+			noError(t, <-added)
+			noError(t, <-revoked)
+			if list, _, err := person.Sessions(t.Context(), here, moment); err != nil || len(list) > 0 {
+				t.Errorf("the sessions are %+v, %v", list, err)
+			}
+		})
+	}
+}
+
 func TestAnEndedSessionChangesNoAuthenticator(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)

@@ -99,9 +99,10 @@ func holdCredentials(ctx context.Context, tx pgx.Tx, user ids.ID) (passwordAt, f
 }
 
 // lockCredentials makes changes of a user's password, authenticator and sessions run one
-// after the other, and sign-ins wait for them.
-func lockCredentials(ctx context.Context, tx pgx.Tx, user ids.ID) error {
-	_, err := exec(ctx, tx, "lock password", `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, user)
+// after the other, and sign-ins wait for them. It comes before locks of several sessions,
+// so that they can't deadlock.
+func lockCredentials(ctx context.Context, on querier, user ids.ID) error {
+	_, err := exec(ctx, on, "lock password", `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, user)
 	return err
 }
 
@@ -171,9 +172,6 @@ func (p User) EndSession(ctx context.Context, id ids.ID) error {
 // EndOtherSessions ends all of the person's sessions but the one of the token.
 func (p User) EndOtherSessions(ctx context.Context, token string) error {
 	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := lockCredentials(ctx, tx, p.id); err != nil {
-			return err
-		}
 		return endSessions(ctx, tx, p.id, token)
 	})
 }
@@ -189,7 +187,10 @@ func holdSession(ctx context.Context, tx pgx.Tx, user ids.ID, token string) erro
 }
 
 // endSessions ends a person's sessions, all or all but one.
-func endSessions(ctx context.Context, tx pgx.Tx, user ids.ID, exceptToken string) error {
-	_, err := exec(ctx, tx, "end sessions", `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken))
+func endSessions(ctx context.Context, on querier, user ids.ID, exceptToken string) error {
+	if err := lockCredentials(ctx, on, user); err != nil {
+		return err
+	}
+	_, err := exec(ctx, on, "end sessions", `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken))
 	return err
 }

@@ -68,8 +68,8 @@ func (o Org) RemoveMember(ctx context.Context, user ids.ID) error {
 // invitations that they sent: both predate the change.
 func (o Org) revokeAccess(ctx context.Context, tx peopleTx, user ids.ID) error {
 	if o.by.UserID != user {
-		if _, err := tx.conn.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1`, uuidOf(user)); err != nil {
-			return fmt.Errorf("store: end sessions: %w", err)
+		if err := endSessions(ctx, tx.conn, user, noToken); err != nil {
+			return err
 		}
 	}
 	_, err := exec(ctx, tx.conn, "close invitations", `
