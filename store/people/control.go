@@ -28,9 +28,8 @@ type organizationRow struct {
 	Name      string    `bun:"name"`
 	CreatedAt int64     `bun:"created_at"`
 
-	RequiresFactor bool   `bun:"requires_factor"`
-	ArchivedAt     int64  `bun:"archived_at,nullzero"`
-	CommandName    string `bun:"command_name,nullzero"` // what the command line finds it by
+	RequiresFactor bool  `bun:"requires_factor"`
+	ArchivedAt     int64 `bun:"archived_at,nullzero"`
 }
 
 func (r organizationRow) noun() tenancy.Organization {
@@ -48,13 +47,6 @@ type applicationRow struct {
 	DeploymentURL string    `bun:"deployment_url,nullzero"`
 	CreatedAt     int64     `bun:"created_at"`
 	ArchivedAt    int64     `bun:"archived_at,nullzero"`
-}
-
-func rowOfApplication(a tenancy.Application) applicationRow {
-	return applicationRow{
-		ID: uuidOf(a.ID), OrgID: uuidOf(a.OrgID), Slug: a.Slug, Name: a.Name, Live: a.Live,
-		DeploymentURL: a.DeploymentURL, CreatedAt: a.CreatedAt, ArchivedAt: a.ArchivedAt,
-	}
 }
 
 func (r applicationRow) noun() tenancy.Application {
@@ -123,23 +115,16 @@ const maxSlugs = 1000
 // insertOrganization keeps an organization. Only one that the command line or the setup
 // makes has a command name.
 func insertOrganization(ctx context.Context, tx peopleTx, o tenancy.Organization, commandName string) (tenancy.Organization, error) {
-	row := organizationRow{ID: uuidOf(o.ID), Slug: o.Slug, Name: o.Name, CreatedAt: o.CreatedAt, RequiresFactor: o.RequiresFactor, CommandName: commandName}
 	taken := func(ctx context.Context, slugs []string) ([]string, error) {
-		return collectSlugs(tx.conn.Query(ctx, `SELECT slug FROM organizations WHERE slug = ANY ($1)`, slugs))
+		return collect(ctx, tx.conn, "list slugs", pgx.RowTo[string], `SELECT slug FROM organizations WHERE slug = ANY ($1)`, slugs)
 	}
 	slug, err := insertUnderFreeSlug(ctx, o.Slug, taken, func(ctx context.Context, slug string) (int64, error) {
-		row.Slug = slug
-		result, err := tx.NewInsert().Model(&row).On("CONFLICT (slug) DO NOTHING").Exec(ctx)
-		if err != nil {
-			return 0, err
-		}
-		return result.RowsAffected()
+		return exec(ctx, tx.conn, "insert organization", `
+			INSERT INTO organizations (id, slug, name, created_at, requires_factor, command_name) VALUES ($1, $2, $3, $4, $5, nullif($6, ''))
+			ON CONFLICT (slug) DO NOTHING`, o.ID, slug, o.Name, o.CreatedAt, o.RequiresFactor, commandName)
 	})
-	if err != nil {
-		return o, fmt.Errorf("store: insert organization: %w", err)
-	}
 	o.Slug = slug
-	return o, nil
+	return o, err
 }
 
 var insertAppState = pg.Declare("insert app state", `
@@ -148,20 +133,16 @@ var insertAppState = pg.Declare("insert app state", `
 // insertApplication writes the application and its state row, without which
 // nothing of it could be written.
 func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) (tenancy.Application, error) {
-	row := rowOfApplication(a)
 	taken := func(ctx context.Context, slugs []string) ([]string, error) {
-		return collectSlugs(tx.conn.Query(ctx, `SELECT slug FROM applications WHERE org_id = $1 AND slug = ANY ($2)`, a.OrgID, slugs))
+		return collect(ctx, tx.conn, "list slugs", pgx.RowTo[string], `SELECT slug FROM applications WHERE org_id = $1 AND slug = ANY ($2)`, a.OrgID, slugs)
 	}
 	slug, err := insertUnderFreeSlug(ctx, a.Slug, taken, func(ctx context.Context, slug string) (int64, error) {
-		row.Slug = slug
-		result, err := tx.NewInsert().Model(&row).On("CONFLICT (org_id, slug) DO NOTHING").Exec(ctx)
-		if err != nil {
-			return 0, err
-		}
-		return result.RowsAffected()
+		return exec(ctx, tx.conn, "insert application", `
+			INSERT INTO applications (id, org_id, slug, name, is_live, deployment_url, created_at) VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7)
+			ON CONFLICT (org_id, slug) DO NOTHING`, a.ID, a.OrgID, slug, a.Name, a.Live, a.DeploymentURL, a.CreatedAt)
 	})
 	if err != nil {
-		return a, fmt.Errorf("store: insert application: %w", err)
+		return a, err
 	}
 	a.Slug = slug
 	if _, err := tx.conn.Exec(ctx, pg.SetApplication(a.ID)); err != nil {
@@ -171,13 +152,6 @@ func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) 
 		return a, fmt.Errorf("store: %s: %w", insertAppState.Name, err)
 	}
 	return a, nil
-}
-
-func collectSlugs(rows pgx.Rows, err error) ([]string, error) {
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // insertUnderFreeSlug inserts a row under the slug, or else under its first spelling that
@@ -203,5 +177,5 @@ func insertUnderFreeSlug(ctx context.Context, slug string, taken func(context.Co
 			return candidate, err
 		}
 	}
-	return "", fmt.Errorf("no spelling of %q is free", slug)
+	return "", fmt.Errorf("store: no spelling of %q is free", slug)
 }

@@ -92,16 +92,8 @@ func (r OrgRef) find(ctx context.Context, conn *pgx.Conn) (id ids.ID, err error)
 
 // OrganizationsNamed lists the ids of organizations with the given name, whether members
 // or the command line made them, oldest first and at most the given number.
-func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int) (list []ids.ID, err error) {
-	var rows []organizationRow
-	err = d.handles.bun.NewSelect().Model(&rows).Column("id").Where("o.name = ?", name).OrderExpr("o.id").Limit(int64(most)).Scan(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("store: organizations by name: %w", err)
-	}
-	for _, row := range rows {
-		list = append(list, ids.ID(row.ID))
-	}
-	return list, nil
+func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int) ([]ids.ID, error) {
+	return collect(ctx, d.handles.pool, "organizations by name", pgx.RowTo[ids.ID], `SELECT id FROM organizations WHERE name = $1 ORDER BY id LIMIT $2`, name, most)
 }
 
 // ProvisionIn finds the organization and the application and makes what is missing: an
@@ -140,16 +132,9 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 	return app, err
 }
 
-// Scopes lists every application, for the operator's commands.
-func (d Directory) Scopes(ctx context.Context) (list []tenancy.Scope, err error) {
-	var rows []applicationRow
-	if err := d.handles.bun.NewSelect().Model(&rows).Column("id", "org_id").OrderExpr("a.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("store: list applications: %w", err)
-	}
-	for _, row := range rows {
-		list = append(list, tenancy.Scope{OrgID: ids.ID(row.OrgID), AppID: ids.ID(row.ID)})
-	}
-	return list, nil
+// Scopes lists every application, for work on the whole installation.
+func (d Directory) Scopes(ctx context.Context) ([]tenancy.Scope, error) {
+	return collect(ctx, d.handles.pool, "list applications", pgx.RowToStructByPos[tenancy.Scope], `SELECT org_id, id FROM applications ORDER BY id`)
 }
 
 // ScopeOf finds the organization of an application.
@@ -167,16 +152,9 @@ func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scop
 	return scope, found("scope of a connection", err)
 }
 
-// OrganizationIDs lists every organization there is, for the same tools.
-func (d Directory) OrganizationIDs(ctx context.Context) (list []ids.ID, err error) {
-	var rows []organizationRow
-	if err := d.handles.bun.NewSelect().Model(&rows).Column("id").OrderExpr("o.id").Scan(ctx); err != nil {
-		return nil, fmt.Errorf("store: list organizations: %w", err)
-	}
-	for _, row := range rows {
-		list = append(list, ids.ID(row.ID))
-	}
-	return list, nil
+// OrganizationIDs lists every organization, for work on the whole installation.
+func (d Directory) OrganizationIDs(ctx context.Context) ([]ids.ID, error) {
+	return collect(ctx, d.handles.pool, "list organizations", pgx.RowTo[ids.ID], `SELECT id FROM organizations ORDER BY id`)
 }
 
 // rememberedKeys is how many keys a node remembers the application of.

@@ -90,11 +90,10 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 		if len(rows) == 0 {
 			return fault.New(fault.PathNotFound)
 		}
-		row := rowOfApplication(app)
-		_, err = tx.NewUpdate().Model(&row).Column("name", "deployment_url").
-			Where("a.org_id = ?", uuidOf(o.id)).Where("a.id = ?", row.ID).Exec(ctx)
+		_, err = exec(ctx, tx.conn, "update application", `UPDATE applications SET name = $3, deployment_url = nullif($4, '') WHERE org_id = $1 AND id = $2`,
+			o.id, app.ID, app.Name, app.DeploymentURL)
 		if err != nil {
-			return fmt.Errorf("store: update application: %w", err)
+			return err
 		}
 		return o.auditActive(ctx, tx, audit.Action{
 			AppID: app.ID, Action: "application.update", Target: app.ID.Format(ids.Application),
