@@ -254,16 +254,8 @@ type creditDay struct {
 }
 
 func readCreditDay(row pgx.CollectableRow) (d creditDay, err error) {
-	var sum string
-	if err := row.Scan(&d.day, &d.CreditID, &d.CreditKey, &d.count, &sum); err != nil {
-		return d, err
-	}
-	total, ok := metering.ParseTotal(sum)
-	if !ok {
-		return d, fmt.Errorf("store: %q is not a total", sum)
-	}
-	d.Total = total
-	return d, nil
+	err = row.Scan(&d.day, &d.CreditID, &d.CreditKey, &d.count, (*pg.Total)(&d.Total))
+	return d, err
 }
 
 func addTotal(list []CreditTotal, t CreditTotal) []CreditTotal {

@@ -110,11 +110,7 @@ func readEvents(row pgx.CollectableRow, entities *int64) (Row, error) {
 	var hour, named int64
 	err := row.Scan(&wallet, &key, &hour, &feature, &r.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged, &named)
 	*entities += named
-	if err != nil {
-		return Row{}, err
-	}
-	found, err := r.sums()
-	return Row{Start: hour, FeatureID: feature, CreditID: r.credit, KeyID: key, WalletID: wallet, Sums: found}, err
+	return Row{Start: hour, FeatureID: feature, CreditID: r.credit, KeyID: key, WalletID: wallet, Sums: r.sums()}, err
 }
 
 // columns are sums as arrays of one length.

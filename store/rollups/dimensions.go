@@ -113,9 +113,8 @@ func (d *dimensionSum) read(row pgx.CollectableRow) (struct{}, error) {
 		return struct{}{}, nil
 	}
 	g.value = label
-	found, err := r.sums()
-	d.sums[g] = d.sums[g].Add(found)
-	return struct{}{}, err
+	d.sums[g] = d.sums[g].Add(r.sums())
+	return struct{}{}, nil
 }
 
 func (d *dimensionSum) write(ctx context.Context, tx *pg.Tx) error {

@@ -2,7 +2,6 @@ package rollups
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -100,34 +99,17 @@ func (a App) Finance(ctx context.Context, from, to, now int64) (f Finance, err e
 			return err
 		}
 		f.Liability, err = pg.Collect(ctx, tx, selectLiability, func(row pgx.CollectableRow) (l Liability, err error) {
-			var held, debt string
-			if err := row.Scan(&l.Credit, &held, &debt, &l.At); err != nil {
-				return l, err
-			}
-			l.Held, l.Debt, err = twoTotals(held, debt)
+			err = row.Scan(&l.Credit, (*pg.Total)(&l.Held), (*pg.Total)(&l.Debt), &l.At)
 			return l, err
 		}, now-liabilityAge)
 		if err != nil {
 			return err
 		}
 		f.Flows, err = pg.Collect(ctx, tx, sumFlows, func(row pgx.CollectableRow) (l Flow, err error) {
-			var came, taken string
-			if err := row.Scan(&l.Credit, &l.Kind, &came, &taken); err != nil {
-				return l, err
-			}
-			l.Came, l.Taken, err = twoTotals(came, taken)
+			err = row.Scan(&l.Credit, &l.Kind, (*pg.Total)(&l.Came), (*pg.Total)(&l.Taken))
 			return l, err
 		}, metering.DayOf(from).Start, to)
 		return err
 	})
 	return f, err
-}
-
-func twoTotals(a, b string) (x, y metering.Total, err error) {
-	x, okX := metering.ParseTotal(a)
-	y, okY := metering.ParseTotal(b)
-	if !okX || !okY {
-		err = fmt.Errorf("store: %q or %q is not a total", a, b)
-	}
-	return x, y, err
 }

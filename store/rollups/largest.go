@@ -80,20 +80,16 @@ func (d *valueDays) load(ctx context.Context, tx *pg.Tx, q Query, packed int64) 
 		}
 	} else if d.loose, err = pg.Collect(ctx, tx, sumPacks, func(row pgx.CollectableRow) (v looseValue, err error) {
 		var r sumRow
-		if err := row.Scan(&v.day, &v.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged); err != nil {
-			return v, err
-		}
-		v.Sums, err = r.sums()
+		err = row.Scan(&v.day, &v.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
+		v.Sums = r.sums()
 		return v, err
 	}, args...); err != nil {
 		return err
 	}
 	rest, err := pg.Collect(ctx, tx, sumValues, func(row pgx.CollectableRow) (v looseValue, err error) {
 		var r sumRow
-		if err := row.Scan(&v.day, &v.credit, &v.Value, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged); err != nil {
-			return v, err
-		}
-		v.Sums, err = r.sums()
+		err = row.Scan(&v.day, &v.credit, &v.Value, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged)
+		v.Sums = r.sums()
 		return v, err
 	}, string(q.Dimension), packed, q.Buckets.End, d.all, d.named)
 	d.loose = append(d.loose, rest...)

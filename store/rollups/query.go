@@ -289,33 +289,24 @@ type sumRow struct {
 	feature, key, wallet        *ids.ID
 	credit                      ids.ID
 	events, deduplicated        int64
-	quantity, included, charged string
+	quantity, included, charged pg.Total
 }
 
 func (r sumRow) row(b rollup.Buckets, err error) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	sums, err := r.sums()
 	return Row{
 		Start: b.Starts[r.bucket-1], FeatureID: pg.OrZero(r.feature), CreditID: r.credit, KeyID: pg.OrZero(r.key), WalletID: pg.OrZero(r.wallet),
-		Sums: sums,
-	}, err
+		Sums: r.sums(),
+	}, nil
 }
 
-func (r sumRow) sums() (rollup.Sums, error) {
-	s := rollup.Sums{Events: r.events, Deduplicated: r.deduplicated}
-	for _, column := range []struct {
-		text string
-		into *metering.Total
-	}{{r.quantity, &s.Quantity}, {r.included, &s.Included}, {r.charged, &s.Charged}} {
-		total, ok := metering.ParseTotal(column.text)
-		if !ok {
-			return s, fmt.Errorf("store: %q is not a total", column.text)
-		}
-		*column.into = total
+func (r sumRow) sums() rollup.Sums {
+	return rollup.Sums{
+		Events: r.events, Deduplicated: r.deduplicated,
+		Quantity: metering.Total(r.quantity), Included: metering.Total(r.included), Charged: metering.Total(r.charged),
 	}
-	return s, nil
 }
 
 // name reads how the features, credits, keys and wallets of the rows are called.

@@ -2,7 +2,6 @@ package rollups
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,14 +41,6 @@ func (a App) Top(ctx context.Context, moment int64, limit int) ([]TopWallet, err
 }
 
 func readTopWallet(row pgx.CollectableRow) (w TopWallet, err error) {
-	var charged string
-	if err := row.Scan(&w.WalletID, &w.Identity, &w.CreditID, &w.Credit, &w.Events, &charged); err != nil {
-		return w, err
-	}
-	total, ok := metering.ParseTotal(charged)
-	if !ok {
-		return w, fmt.Errorf("store: %q is not a total", charged)
-	}
-	w.Charged = total
-	return w, nil
+	err = row.Scan(&w.WalletID, &w.Identity, &w.CreditID, &w.Credit, &w.Events, (*pg.Total)(&w.Charged))
+	return w, err
 }

@@ -113,10 +113,10 @@ func (p packing) read(row pgx.CollectableRow, together packing) error {
 	if err := row.Scan(&value, &g.feature, &g.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged); err != nil {
 		return err
 	}
-	found, err := r.sums()
+	found := r.sums()
 	p.add(g, value, found)
 	together.add(packGroup{credit: g.credit}, value, found)
-	return err
+	return nil
 }
 
 func (p packing) add(g packGroup, value string, s rollup.Sums) {

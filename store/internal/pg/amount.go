@@ -56,6 +56,19 @@ func (d *Delta) ScanNumeric(n pgtype.Numeric) error {
 	return nil
 }
 
+// Total reads a metering.Total from a sum that the query casts to text.
+type Total metering.Total
+
+// ScanText takes the total from a column.
+func (t *Total) ScanText(v pgtype.Text) error {
+	total, ok := metering.ParseTotal(v.String)
+	if !ok {
+		return fmt.Errorf("store: %q is not a total", v.String)
+	}
+	*t = Total(total)
+	return nil
+}
+
 var ten = big.NewInt(10)
 
 // wholeNumber undoes the exponent with which Postgres shortens trailing zeros.
