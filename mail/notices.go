@@ -3,7 +3,6 @@ package mail
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,21 +39,9 @@ var topics = map[notify.Type]tenancy.MailTopic{
 func topicTypes() []notify.Type { return slices.Collect(maps.Keys(topics)) }
 
 // MailNotifications queues mails about notifications to the members who want them, each
-// once. An application that fails does not keep the others waiting.
+// once.
 func (o *Outbox) MailNotifications(ctx context.Context) error {
-	scopes, err := o.options.Store.Directory().Scopes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, scope := range scopes {
-		if ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		if failed := o.mailApplication(ctx, scope); failed != nil {
-			err = errors.Join(err, fmt.Errorf("mail: application %s: %w", scope.AppID.Format(ids.Application), failed))
-		}
-	}
-	return err
+	return o.options.Store.Directory().Each(ctx, "mail", o.mailApplication)
 }
 
 func (o *Outbox) mailApplication(ctx context.Context, scope tenancy.Scope) error {

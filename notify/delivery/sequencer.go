@@ -2,8 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,21 +32,9 @@ const (
 	maxPasses = 20
 )
 
-// each runs work for every application. One that fails does not keep the others waiting.
+// each runs work for every application.
 func (d *Dispatcher) each(ctx context.Context, work func(context.Context, tenancy.Scope) error) error {
-	scopes, err := d.options.Store.Directory().Scopes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, scope := range scopes {
-		if ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
-		if failed := work(ctx, scope); failed != nil {
-			err = errors.Join(err, fmt.Errorf("delivery: application %s: %w", scope.AppID.Format(ids.Application), failed))
-		}
-	}
-	return err
+	return d.options.Store.Directory().Each(ctx, "delivery", work)
 }
 
 // prepareAll numbers what nodes that died have left, and finds due deliveries without a

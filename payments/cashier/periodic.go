@@ -3,7 +3,6 @@ package cashier
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"purser/jobs"
 	"purser/payments/stripe"
 	"purser/store/queue"
+	"purser/tenancy"
 )
 
 const (
@@ -219,21 +219,13 @@ func (c *Cashier) reconcileList(ctx context.Context, acct account, list, behind 
 }
 
 // pruneAll deletes expired rows of every application, also of those that sell nothing.
-// One that fails does not keep the others waiting.
 func (c *Cashier) pruneAll(ctx context.Context) error {
-	scopes, err := c.options.Store.Directory().Scopes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, scope := range scopes {
-		for more := true; more && ctx.Err() == nil; {
-			var failed error
-			if more, failed = c.options.Store.App(scope).Prune(ctx, pruneSize); failed != nil {
-				err, more = errors.Join(err, fmt.Errorf("cashier: application %s: %w", scope.AppID.Format(ids.Application), failed)), false
-			}
+	return c.options.Store.Directory().Each(ctx, "cashier", func(ctx context.Context, scope tenancy.Scope) (err error) {
+		for more := true; more && err == nil; {
+			more, err = c.options.Store.App(scope).Prune(ctx, pruneSize)
 		}
-	}
-	return errors.Join(err, ctx.Err())
+		return err
+	})
 }
 
 // prune ends a job of earlier releases, which pruned one application.

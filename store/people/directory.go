@@ -137,6 +137,21 @@ func (d Directory) Scopes(ctx context.Context) ([]tenancy.Scope, error) {
 	return collect(ctx, d.handles.pool, "list applications", pgx.RowToStructByPos[tenancy.Scope], `SELECT org_id, id FROM applications ORDER BY id`)
 }
 
+// Each runs work for every application. One that fails does not keep the others waiting;
+// its error begins with the name.
+func (d Directory) Each(ctx context.Context, name string, work func(context.Context, tenancy.Scope) error) error {
+	scopes, err := d.Scopes(ctx)
+	for _, scope := range scopes {
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if failed := work(ctx, scope); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: application %s: %w", name, scope.AppID.Format(ids.Application), failed))
+		}
+	}
+	return err
+}
+
 // ScopeOf finds the organization of an application.
 func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, error) {
 	scope := tenancy.Scope{AppID: app}
