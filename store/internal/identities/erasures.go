@@ -82,18 +82,7 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 }
 
 func (tx transaction) erase(ctx context.Context, requested Erasure) (e Erasure, duplicate bool, err error) {
-	fences, err := tx.HoldIdentities(ctx, requested.Identity)
-	if err != nil {
-		return e, false, err
-	}
-	if fences == nil {
-		return e, false, fault.New(fault.OperationInProgress)
-	}
-	locked, err := tx.LockWallets(ctx, requested.Identity)
-	if err != nil {
-		return e, false, err
-	}
-	earlier, err := pg.Collect(ctx, tx, selectIdentityChange, readIdentityChange, changeErasure, requested.IdempotencyKey)
+	_, locked, earlier, err := tx.beginChange(ctx, changeErasure, requested.IdempotencyKey, requested.Identity)
 	if err != nil {
 		return e, false, err
 	}

@@ -111,19 +111,24 @@ func (a App) Rename(ctx context.Context, requested Rename) (w metering.Wallet, d
 	return w, duplicate, err
 }
 
-func (tx transaction) rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
-	fences, err := tx.HoldIdentities(ctx, requested.From, requested.To)
-	if err != nil {
-		return w, false, err
+// beginChange holds the identities, so that no payment operation runs, and locks their
+// wallets. It finds an earlier change with the key.
+func (tx transaction) beginChange(ctx context.Context, kind, key string, identities ...string) (fences map[string]int64, locked []ledger.Wallet, earlier []identityChange, err error) {
+	if fences, err = tx.HoldIdentities(ctx, identities...); err != nil {
+		return nil, nil, nil, err
 	}
 	if fences == nil {
-		return w, false, fault.New(fault.OperationInProgress)
+		return nil, nil, nil, fault.New(fault.OperationInProgress)
 	}
-	locked, err := tx.LockWallets(ctx, requested.From, requested.To)
-	if err != nil {
-		return w, false, err
+	if locked, err = tx.LockWallets(ctx, identities...); err != nil {
+		return nil, nil, nil, err
 	}
-	earlier, err := pg.Collect(ctx, tx, selectIdentityChange, readIdentityChange, changeRename, requested.IdempotencyKey)
+	earlier, err = pg.Collect(ctx, tx, selectIdentityChange, readIdentityChange, kind, key)
+	return fences, locked, earlier, err
+}
+
+func (tx transaction) rename(ctx context.Context, requested Rename) (w metering.Wallet, duplicate bool, err error) {
+	fences, locked, earlier, err := tx.beginChange(ctx, changeRename, requested.IdempotencyKey, requested.From, requested.To)
 	if err != nil {
 		return w, false, err
 	}
