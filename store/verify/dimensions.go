@@ -72,6 +72,10 @@ type dimensionKey struct {
 	feature, credit ids.ID
 }
 
+func (k dimensionKey) compare(other dimensionKey) int {
+	return cmp.Or(cmp.Compare(k.day, other.day), cmp.Compare(k.dimension, other.dimension), cmp.Compare(k.value, other.value), bytes.Compare(k.feature[:], other.feature[:]))
+}
+
 // dimensionPass compares the sums of some days.
 type dimensionPass struct {
 	*verifyPass
@@ -179,16 +183,11 @@ func (d *dimensionPass) compareDays(ctx context.Context, tx appTx, stored, from,
 // take adds an event to the sums of its labels.
 func (d *dimensionPass) take(r *wire.Row, labels map[rollup.Dimension]string) {
 	price, day := d.catalog.prices[r.Int8()], metering.DayOf(r.Int8()).Start
-	e := rollup.Event{Quantity: r.Int8()}
-	limit, used := optionalInt(r), optionalInt(r)
-	e.Limited, e.Limit, e.Used = limit.set, limit.value, used.value
-	e.Amount = r.Amount()
-	original := r.ID()
-	e.Deduplicated = !original.IsZero()
+	sums := readEvent(r).Sums()
 	for dimension, value := range labels {
 		if label, counted := d.values.Label(day, dimension, value); counted {
 			k := dimensionKey{dimension, label, day, price.feature, price.credit}
-			d.want[k] = d.want[k].Add(e.Sums())
+			d.want[k] = d.want[k].Add(sums)
 		}
 	}
 	d.events++
@@ -226,9 +225,7 @@ func (d *dimensionPass) compare(stored map[dimensionKey]rollup.Sums) {
 	for k := range stored {
 		keys[k] = true
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b dimensionKey) int {
-		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.dimension, b.dimension), cmp.Compare(a.value, b.value), bytes.Compare(a.feature[:], b.feature[:]))
-	}) {
+	for _, k := range slices.SortedFunc(maps.Keys(keys), dimensionKey.compare) {
 		have, want := stored[k], d.want[k]
 		if have == want || d.erased && k.dimension != rollup.Entity && have.Events > want.Events {
 			continue

@@ -261,7 +261,7 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 			return nil // events of some wallets were not read
 		}
 		err = p.read(ctx, func(ctx context.Context, tx appTx) error {
-			return p.compareTotals(ctx, tx, p.usage.sums, 0, p.usage.upto)
+			return p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, p.usage.sums, 0, p.usage.upto)
 		})
 	} else {
 		err = p.checkNewUsage(ctx)
@@ -318,14 +318,15 @@ func (p *verifyPass) checkDays(ctx context.Context) error {
 	})
 }
 
-func (p *verifyPass) compareTotals(ctx context.Context, tx appTx, want usageSums, from, upto int64) error {
+// compareStored compares what a statement reads.
+func (p *verifyPass) compareStored(ctx context.Context, tx appTx, rule string, s pg.Statement, want usageSums, from, upto int64) error {
 	var found []Difference
 	report := func(d Difference) { found = append(found, d) }
-	stored, err := p.readUsage(ctx, tx, verifyUsageTotals, report, from, upto)
+	stored, err := p.readUsage(ctx, tx, s, report, from, upto)
 	if err != nil {
 		return err
 	}
-	p.compareUsage(ruleUsageTotal, want, stored, report)
+	p.compareUsage(rule, want, stored, report)
 	for _, d := range found {
 		p.report(d)
 	}
@@ -369,27 +370,25 @@ func (p *verifyPass) compareHours(ctx context.Context, tx appTx, from, upto int6
 	b := &verifyWork{pass: p, tx: tx}
 	err = b.rows(ctx, verifyUsageEvents, func(r *wire.Row) {
 		wallet, key, price, at := r.ID(), r.ID(), p.catalog.prices[r.Int8()], r.Int8()
-		e := rollup.Event{Quantity: r.Int8()}
-		limit, used := optionalInt(r), optionalInt(r)
-		e.Limited, e.Limit, e.Used = limit.set, limit.value, used.value
-		e.Amount = r.Amount()
-		original := r.ID()
-		e.Deduplicated = !original.IsZero()
-		want.add(usageKey{wallet, price.feature, price.credit, key, rollup.HourOf(at)}, e.Sums())
+		want.add(usageKey{wallet, price.feature, price.credit, key, rollup.HourOf(at)}, readEvent(r).Sums())
 		events++
 	}, pg.IDAt(max(0, from-p.usage.offset-usageLead)), pg.IDAt(upto+usageLead), from, upto)
 	if err != nil {
 		return 0, err
 	}
-	var found []Difference
-	report := func(d Difference) { found = append(found, d) }
-	stored, err := p.readUsage(ctx, tx, verifyUsageRange, report, from, upto)
-	if err != nil {
+	if err := p.compareStored(ctx, tx, ruleUsage, verifyUsageRange, want.by(withoutKey), from, upto); err != nil {
 		return 0, err
 	}
-	p.compareUsage(ruleUsage, want.by(withoutKey), stored, report)
-	for _, d := range found {
-		p.report(d)
-	}
-	return events, p.compareTotals(ctx, tx, want.by(withoutWallet), from, upto)
+	return events, p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, want.by(withoutWallet), from, upto)
+}
+
+// readEvent reads the columns that an event's sums are of.
+func readEvent(r *wire.Row) rollup.Event {
+	e := rollup.Event{Quantity: r.Int8()}
+	limit, used := optionalInt(r), optionalInt(r)
+	e.Limited, e.Limit, e.Used = limit.set, limit.value, used.value
+	e.Amount = r.Amount()
+	original := r.ID()
+	e.Deduplicated = !original.IsZero()
+	return e
 }

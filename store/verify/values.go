@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -81,9 +80,7 @@ func (d *dimensionPass) compareValues(ctx context.Context, tx appTx, from, upto 
 		keys[k] = want[k] != packed[k]
 	}
 	maps.DeleteFunc(keys, func(_ dimensionKey, differs bool) bool { return !differs })
-	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b dimensionKey) int {
-		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.dimension, b.dimension), cmp.Compare(a.value, b.value), slices.Compare(a.feature[:], b.feature[:]))
-	}) {
+	for _, k := range slices.SortedFunc(maps.Keys(keys), dimensionKey.compare) {
 		d.report(Difference{Check: ruleValues, Detail: fmt.Sprintf("%s %q on the day %d: packed are %s, the rows make %s", k.dimension, k.value, k.day, sumsText(packed[k]), sumsText(want[k]))})
 	}
 	return nil
