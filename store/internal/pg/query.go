@@ -99,25 +99,21 @@ func CollectBoth[A, B any](ctx context.Context, tx In, first Query, readFirst pg
 // Find runs a query that gives one row or none; none is the given absence.
 func Find[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[T], absence error, args ...any) (T, error) {
 	list, err := Collect(ctx, tx, s, read, args...)
-	if err == nil && len(list) == 0 {
-		err = absence
-	}
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return list[0], nil
+	return first(list, err, absence)
 }
 
 // FindOne is Find in a transaction of its own, for a query that changes nothing.
 func FindOne[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], absence error, args ...any) (T, error) {
 	list, err := ListAll(ctx, a, s, read, args...)
+	return first(list, err, absence)
+}
+
+func first[T any](list []T, err, absence error) (row T, _ error) {
 	if err == nil && len(list) == 0 {
 		err = absence
 	}
 	if err != nil {
-		var none T
-		return none, err
+		return row, err
 	}
 	return list[0], nil
 }
@@ -132,15 +128,7 @@ func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[
 		})
 		return list, err
 	}
-	args, err = (&Tx{Scope: a.Scope}).arguments(s, args)
-	if err != nil {
-		return nil, err
-	}
-	err = Retry(ctx, func() error {
-		list, err = listOnce(ctx, a, "", s, read, args)
-		return err
-	})
-	return list, err
+	return listRetried(ctx, a, "", s, read, args)
 }
 
 // ListInSnapshot is ListAll in a transaction that sees one moment. settings is a query
@@ -148,6 +136,10 @@ func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[
 // the shards, so there the caller uses Snapshot.
 func ListInSnapshot[T any](ctx context.Context, a App, settings string, s Statement, read pgx.RowToFunc[T], args ...any) (list []T, err error) {
 	a.begins = BeginSnapshot
+	return listRetried(ctx, a, settings, s, read, args)
+}
+
+func listRetried[T any](ctx context.Context, a App, settings string, s Statement, read pgx.RowToFunc[T], args []any) (list []T, err error) {
 	if args, err = (&Tx{Scope: a.Scope}).arguments(s, args); err != nil {
 		return nil, err
 	}
