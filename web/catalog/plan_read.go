@@ -131,43 +131,36 @@ func checkReferences(req *site.Request, f *site.Form, typed catalogpage.PlanValu
 		return err
 	}
 	for i, row := range typed.Limits {
-		if err := findFeature(req, f, catalogpage.RowField("limits", i, "feature"), row.Feature, features); err != nil {
+		if err := checkReference(req, f, "limits", i, "feature", row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Multipliers {
-		if err := findFeature(req, f, catalogpage.RowField("multipliers", i, "feature"), row.Feature, features); err != nil {
+		if err := checkReference(req, f, "multipliers", i, "feature", row.Feature, features); err != nil {
 			return err
 		}
 	}
 	for i, row := range typed.Grants {
-		if err := findCredit(req, f, catalogpage.RowField("grants", i, "credit"), row.Credit, credits); err != nil {
+		if err := checkReference(req, f, "grants", i, "credit", row.Credit, credits); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findFeature reads a feature that is not among the listed options.
-func findFeature(req *site.Request, f *site.Form, field, key string, known []component.Option) error {
+// checkReference looks up a feature or credit that is not among the listed options.
+func checkReference(req *site.Request, f *site.Form, list string, row int, kind, key string, known []component.Option) (err error) {
+	field := catalogpage.RowField(list, row, kind)
 	if key == "" || f.Problem(field) != "" || component.HasOption(known, key) {
 		return nil
 	}
-	_, err := req.Tenant().Feature(req.Context, key)
-	if fault.Is(err, fault.FeatureNotFound) {
-		f.Fail(field, fmt.Sprintf("No feature has the key %q.", key))
-		return nil
+	if kind == "credit" {
+		_, err = req.Tenant().Credit(req.Context, key)
+	} else {
+		_, err = req.Tenant().Feature(req.Context, key)
 	}
-	return err
-}
-
-func findCredit(req *site.Request, f *site.Form, field, key string, known []component.Option) error {
-	if key == "" || f.Problem(field) != "" || component.HasOption(known, key) {
-		return nil
-	}
-	_, err := req.Tenant().Credit(req.Context, key)
-	if fault.Is(err, fault.CreditNotFound) {
-		f.Fail(field, fmt.Sprintf("No credit has the key %q.", key))
+	if fault.Is(err, fault.FeatureNotFound) || fault.Is(err, fault.CreditNotFound) {
+		f.Fail(field, fmt.Sprintf("No %s has the key %q.", kind, key))
 		return nil
 	}
 	return err
