@@ -66,12 +66,9 @@ func (s *Server) createTestClock(c *call) (engine.Doc, error) {
 		return nil, err
 	}
 	if engine.Time(*at) > c.env.Now {
-		if err := c.account.CheckAdvance(c.env, engine.Time(*at)); err != nil {
+		if err := s.advance(c, *at); err != nil {
 			return nil, err
 		}
-		c.account.MoveClock(s.realNow(), *at*1000)
-		c.env.Now = engine.Time(*at)
-		c.account.Fire(c.env)
 	}
 	clock, err := c.account.CreateTestClock(c.env, name)
 	return show(c, clock, err)
@@ -95,12 +92,19 @@ func (s *Server) advanceTestClock(c *call) (engine.Doc, error) {
 	if to == nil {
 		return nil, badRequest("frozen_time", "Missing required param: frozen_time.")
 	}
-	if err := c.account.CheckAdvance(c.env, engine.Time(*to)); err != nil {
+	if err := s.advance(c, *to); err != nil {
 		return nil, err
 	}
-	c.account.MoveClock(s.realNow(), *to*1000)
-	c.env.Now = engine.Time(*to)
-	c.account.Fire(c.env)
 	clock.Frozen = c.env.Now
 	return c.account.Render(clock), nil
+}
+
+func (s *Server) advance(c *call, to int64) error {
+	if err := c.account.CheckAdvance(c.env, engine.Time(to)); err != nil {
+		return err
+	}
+	c.account.MoveClock(s.realNow(), to*1000)
+	c.env.Now = engine.Time(to)
+	c.account.Fire(c.env)
+	return nil
 }

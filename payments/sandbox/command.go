@@ -22,7 +22,7 @@ type Refunded struct {
 
 // Refund returns a paid checkout, or a part of it, and has the webhooks applied.
 func (s *Server) Refund(ctx context.Context, app ids.ID, checkoutID string, amountCents *int64) (made Refunded, err error) {
-	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+	err = s.command(ctx, app, func(account *engine.Account, env engine.Env) error {
 		charge, err := account.ChargeFor(checkoutID)
 		if err != nil {
 			return err
@@ -33,10 +33,15 @@ func (s *Server) Refund(ctx context.Context, app ids.ID, checkoutID string, amou
 		}
 		return err
 	})
-	if err != nil {
-		return made, publicRefusal(err)
+	return made, err
+}
+
+// command changes an account and has the webhooks applied.
+func (s *Server) command(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Env) error) error {
+	if err := s.update(ctx, app, change); err != nil {
+		return publicRefusal(err)
 	}
-	return made, s.drainWebhooks(ctx, app)
+	return s.drainWebhooks(ctx, app)
 }
 
 // Disputed is a dispute that was opened.
@@ -47,7 +52,7 @@ type Disputed struct {
 
 // Dispute has the customer of a paid checkout dispute it, and the webhooks applied.
 func (s *Server) Dispute(ctx context.Context, app ids.ID, checkoutID, outcome string) (made Disputed, err error) {
-	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+	err = s.command(ctx, app, func(account *engine.Account, env engine.Env) error {
 		charge, err := account.ChargeFor(checkoutID)
 		if err != nil {
 			return err
@@ -58,10 +63,7 @@ func (s *Server) Dispute(ctx context.Context, app ids.ID, checkoutID, outcome st
 		}
 		return err
 	})
-	if err != nil {
-		return made, publicRefusal(err)
-	}
-	return made, s.drainWebhooks(ctx, app)
+	return made, err
 }
 
 func (s *Server) OpenInvoices(ctx context.Context, app ids.ID, subscriptions []string) (list []engine.OpenInvoice, err error) {
@@ -75,23 +77,16 @@ func (s *Server) OpenInvoices(ctx context.Context, app ids.ID, subscriptions []s
 // PayInvoice pays an open invoice, or has its payment declined, and has the webhooks
 // applied. The reason says why a payment failed.
 func (s *Server) PayInvoice(ctx context.Context, app ids.ID, invoiceID string, succeeds bool) (reason string, err error) {
-	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
+	err = s.command(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
 		reason, err = account.PayOpen(env, invoiceID, succeeds)
 		return err
 	})
-	if err != nil {
-		return "", publicRefusal(err)
-	}
-	return reason, s.drainWebhooks(ctx, app)
+	return reason, err
 }
 
 // FailRenewals makes every later charge of a subscription fail.
 func (s *Server) FailRenewals(ctx context.Context, app ids.ID, subscriptionID string) error {
-	err := s.update(ctx, app, func(account *engine.Account, env engine.Env) error { return account.FailRenewals(env, subscriptionID) })
-	if err != nil {
-		return publicRefusal(err)
-	}
-	return s.drainWebhooks(ctx, app)
+	return s.command(ctx, app, func(account *engine.Account, env engine.Env) error { return account.FailRenewals(env, subscriptionID) })
 }
 
 // maxReplay is how many events one request can replay.
