@@ -39,11 +39,7 @@ func (s *Server) createDeposit(c *call) (reply, error) {
 		IdempotencyKey: c.body.OptionalText("idempotencyKey"),
 		CreatedAt:      c.now,
 	})
-	shown := createDepositReply{Deposit: showDeposit(deposit), Duplicate: duplicate}
-	if duplicate {
-		return okOr(shown, err)
-	}
-	return createdOr(shown, err)
+	return createdOnce(createDepositReply{Deposit: showDeposit(deposit), Duplicate: duplicate}, duplicate, err)
 }
 
 // listDeposits pages by the deposit's number within its wallet. The cursor is

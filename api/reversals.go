@@ -37,9 +37,5 @@ func (s *Server) reverseEvent(c *call) (reply, error) {
 		IdempotencyKey: c.body.Text("idempotencyKey"),
 		CreatedAt:      c.now,
 	})
-	shown := reverseEventReply{Reversal: showReversal(reversal), Duplicate: duplicate}
-	if duplicate {
-		return okOr(shown, err)
-	}
-	return createdOr(shown, err)
+	return createdOnce(reverseEventReply{Reversal: showReversal(reversal), Duplicate: duplicate}, duplicate, err)
 }

@@ -46,9 +46,5 @@ func (s *Server) createTransfer(c *call) (reply, error) {
 		IdempotencyKey: c.body.Text("idempotencyKey"),
 		CreatedAt:      c.now,
 	})
-	shown := createTransferReply{Transfer: showTransfer(transfer), Duplicate: duplicate}
-	if duplicate {
-		return okOr(shown, err)
-	}
-	return createdOr(shown, err)
+	return createdOnce(createTransferReply{Transfer: showTransfer(transfer), Duplicate: duplicate}, duplicate, err)
 }

@@ -52,10 +52,7 @@ func showBalances(balances []metering.Balance) []balanceReply {
 
 func (s *Server) createWallet(c *call) (reply, error) {
 	wallet, made, err := s.store.App(c.scope).CreateWallet(c.ctx, ids.New(), c.body.Text("identity"), c.now)
-	if made {
-		return createdOr(showWallet(wallet), err)
-	}
-	return okOr(showWallet(wallet), err)
+	return createdOnce(showWallet(wallet), !made, err)
 }
 
 func (s *Server) getWallet(c *call) (reply, error) {
