@@ -11,6 +11,7 @@ import (
 	"purser/store/people"
 	"purser/tenancy"
 	"purser/tenancy/credential"
+	"purser/tenancy/vault"
 	"purser/views/component"
 	accountpage "purser/views/page/account"
 	"purser/web/site"
@@ -144,7 +145,7 @@ func (s *Pages) endOtherSessions(req *site.Request) (site.Response, error) {
 
 // factorSetup shows a seed and seals it into the form.
 func factorSetup(req *site.Request, d component.Draft, seed credential.Seed, next string) (templ.Component, error) {
-	sealed, err := req.Site.Vault.Seal(seedPlace(req.User.ID), seed)
+	sealed, err := req.Site.Vault.Seal(vault.SeedOf(req.User.ID), seed)
 	if err != nil {
 		return nil, err
 	}

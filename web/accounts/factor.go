@@ -48,7 +48,7 @@ func (s *Pages) checkCode(req *site.Request, p proof, code string) (right bool, 
 }
 
 func checkStep(req *site.Request, person people.User, user ids.ID, factor people.Factor, code string) (right bool, err error) {
-	seed, err := req.Site.Vault.Open(seedPlace(user), factor.SealedSeed)
+	seed, err := req.Site.Vault.Open(vault.SeedOf(user), factor.SealedSeed)
 	if err != nil {
 		return false, err
 	}
@@ -58,8 +58,6 @@ func checkStep(req *site.Request, person people.User, user ids.ID, factor people
 	}
 	return person.UseStep(req.Context, step)
 }
-
-func seedPlace(user ids.ID) vault.Place { return vault.SeedOf(user) }
 
 // factorPage shows a new seed. It is not stored yet: the form returns it, sealed for
 // this user.
@@ -78,7 +76,7 @@ func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Start again from your account.")
 	}
-	seed, err := s.Vault.Open(seedPlace(req.User.ID), sealed)
+	seed, err := s.Vault.Open(vault.SeedOf(req.User.ID), sealed)
 	if err != nil {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "This form has expired. Start again from your account.")
 	}
@@ -89,7 +87,7 @@ func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
 		return site.Invalid(view), err
 	}
 	// The form may have been sealed with the previous key.
-	if sealed, err = s.Vault.Seal(seedPlace(req.User.ID), seed); err != nil {
+	if sealed, err = s.Vault.Seal(vault.SeedOf(req.User.ID), seed); err != nil {
 		return site.Response{}, err
 	}
 	codes, hashes, err := newRecoveryCodes()
