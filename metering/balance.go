@@ -37,19 +37,6 @@ func (b Balance) Spend(amount Amount) (Balance, bool) {
 	return b, true
 }
 
-// TakeBack returns the balance after a refund or a lost dispute of an earlier credit.
-// What the balance does not cover becomes debt.
-func (b Balance) TakeBack(amount Amount) (Balance, error) {
-	held := min(b.Amount, amount)
-	debt, ok := b.Debt.Add(amount - held)
-	if !ok {
-		return b, fault.New(fault.BalanceOverflow)
-	}
-	b.Amount -= held
-	b.Debt = debt
-	return b, nil
-}
-
 // ReceiveUpTo returns the balance after a credit of as much of the amount as fits into
 // 19 digits, and how much that is.
 func (b Balance) ReceiveUpTo(amount Amount) (Balance, Amount) {
@@ -60,8 +47,9 @@ func (b Balance) ReceiveUpTo(amount Amount) (Balance, Amount) {
 	return b, paid + kept
 }
 
-// TakeBackUpTo returns the balance after taking back as much of the amount as a debt of
-// 19 digits allows, and how much that is.
+// TakeBackUpTo returns the balance after a refund or a lost dispute of an earlier credit,
+// and how much of the amount was taken: what the balance does not cover becomes debt, up to
+// 19 digits.
 func (b Balance) TakeBackUpTo(amount Amount) (Balance, Amount) {
 	held := min(b.Amount, amount)
 	owed := min(amount-held, MaxAmount-b.Debt)

@@ -77,7 +77,7 @@ func (w *world) move(t *rapid.T, delta Delta) {
 	credit := rapid.SampledFrom(w.credits).Draw(t, "credit")
 	change, inModel := Balance.Receive, w.model.wallets[w.wallets[i].ID].receive
 	if delta.Out {
-		change, inModel = Balance.TakeBack, w.model.wallets[w.wallets[i].ID].takeBack
+		change, inModel = takeBackAll, w.model.wallets[w.wallets[i].ID].takeBack
 	}
 	after, err := change(w.wallets[i].Balance(credit), delta.Amount)
 	if done := inModel(credit, delta.Amount); done != (err == nil) {

@@ -127,7 +127,7 @@ func (s *story) given(what string, args []string, options map[string]string) {
 	case "deposit":
 		s.move(state, args[1], func(b Balance) (Balance, error) { return b.Receive(s.amount(args[0])) })
 	case "takeback":
-		s.move(state, args[1], func(b Balance) (Balance, error) { return b.TakeBack(s.amount(args[0])) })
+		s.move(state, args[1], func(b Balance) (Balance, error) { return takeBackAll(b, s.amount(args[0])) })
 	case "billing":
 		wallet, err := state.Wallet.SetBillingPeriod(BillingPeriod{Interval(args[0]), s.moment(args[1])})
 		if err != nil {

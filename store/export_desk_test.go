@@ -33,7 +33,10 @@ func TakeBack(ctx context.Context, a App, identity, creditKey string, amount met
 		}
 		_, err = tx.Post(ctx, &w, ledger.Posting{
 			ID: ids.New(), Kind: metering.EntryRefund, Credit: credit, Delta: metering.Delta{Amount: amount, Out: true}, Now: now,
-			Change: func(b metering.Balance) (metering.Balance, error) { return b.TakeBack(amount) },
+			Change: func(b metering.Balance) (metering.Balance, error) {
+				after, _ := b.TakeBackUpTo(amount)
+				return after, nil
+			},
 		})
 		return err
 	})

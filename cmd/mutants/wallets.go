@@ -76,5 +76,5 @@ var walletMutants = []mutant{
 	bug("a wallet is sealed although a check did not finish", "./store", "TestVerifyContinuesAfterACanceledCheck",
 		once("store/verify/checks.go", "\t\tif !finished {\n\t\t\tfor _, proof", "\t\tif !finished && len(proofs) == 0 {\n\t\t\tfor _, proof")),
 	bug("a debt that is forgotten", "./metering", "TestTakeBack|TestBalanceIsOneNumber",
-		once("metering/balance.go", "b.Debt.Add(amount - held)", "b.Debt.Add(0)")),
+		once("metering/balance.go", "b.Debt += owed", "b.Debt += 0 * owed")),
 }
