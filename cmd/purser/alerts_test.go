@@ -104,10 +104,21 @@ func checkQueries(t *testing.T, scraped string) {
 			check(panel, query)
 		}
 	}
-	// The dashboard shows everything that we measure.
+	// The dashboard shows everything that we measure, and the guide names it.
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "monitoring.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name := range known {
-		if base := seriesSuffix.ReplaceAllString(name, ""); strings.HasPrefix(base, "purser_") && !used[base] {
+		base := seriesSuffix.ReplaceAllString(name, "")
+		if !strings.HasPrefix(base, "purser_") {
+			continue
+		}
+		if !used[base] {
 			t.Errorf("no panel and no rule has %s", base)
+		}
+		if !strings.Contains(string(guide), "`"+base+"`") {
+			t.Errorf("the guide does not name %s", base)
 		}
 	}
 	for wrong, want := range map[string]string{
