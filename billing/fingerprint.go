@@ -16,6 +16,9 @@ type Fingerprint [sha256.Size]byte
 type ChangeRequest struct {
 	Identity string
 	PlanKey  string
+	// Confirmed is the version of the preview that was confirmed: another effect is
+	// refused. Nil for a request without a preview.
+	Confirmed *string
 }
 
 func (r ChangeRequest) Fingerprint() Fingerprint {

@@ -93,7 +93,7 @@ func TestProviderKeys(t *testing.T) {
 func TestFingerprints(t *testing.T) {
 	t.Run("never change: they are stored", func(t *testing.T) {
 		for want, got := range map[string]Fingerprint{
-			"f846481b417f846a": ChangeRequest{"ada", "pro"}.Fingerprint(),
+			"f846481b417f846a": ChangeRequest{Identity: "ada", PlanKey: "pro"}.Fingerprint(),
 			"9c995d16ea7340be": CancelRequest{"ada", true}.Fingerprint(),
 			"b4d44b91d5cb3621": CheckoutRequest{"ada", "pro", "https://a.example", "https://b.example"}.Fingerprint(),
 			"14bb65f9a34f922f": TopUpRequest{"ada", "tokens", 5, 1000, "usd", "https://a.example", "https://b.example"}.Fingerprint(),
@@ -104,10 +104,10 @@ func TestFingerprints(t *testing.T) {
 		}
 	})
 	t.Run("tell an op's own request from another", func(t *testing.T) {
-		op := Operation{Fingerprint: ChangeRequest{"ada", "pro"}.Fingerprint()}
-		wantFault(t, op.CheckFingerprint(ChangeRequest{"ada", "pro"}.Fingerprint()), "")
-		wantFault(t, op.CheckFingerprint(ChangeRequest{"ada", "basic"}.Fingerprint()), fault.IdempotencyConflict)
-		wantFault(t, op.CheckFingerprint(ChangeRequest{"bob", "pro"}.Fingerprint()), fault.IdempotencyConflict)
+		op := Operation{Fingerprint: ChangeRequest{Identity: "ada", PlanKey: "pro"}.Fingerprint()}
+		wantFault(t, op.CheckFingerprint(ChangeRequest{Identity: "ada", PlanKey: "pro"}.Fingerprint()), "")
+		wantFault(t, op.CheckFingerprint(ChangeRequest{Identity: "ada", PlanKey: "basic"}.Fingerprint()), fault.IdempotencyConflict)
+		wantFault(t, op.CheckFingerprint(ChangeRequest{Identity: "bob", PlanKey: "pro"}.Fingerprint()), fault.IdempotencyConflict)
 		wantFault(t, op.CheckFingerprint(CancelRequest{"ada", true}.Fingerprint()), fault.IdempotencyConflict)
 	})
 }

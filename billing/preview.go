@@ -1,6 +1,9 @@
 package billing
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -36,6 +39,20 @@ type Preview struct {
 
 	Needs     PreviewNeeds
 	RefusedBy fault.Code // empty when it is not refused
+}
+
+// Version is equal for previews that show the same effect. The present time, of an
+// immediate change, is left out: it would differ at every look.
+func (p Preview) Version() string {
+	if p.RefusedBy = ""; p.Kind != PreviewDowngrade {
+		p.EffectiveAt = 0
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic("billing: a preview can't be encoded: " + err.Error()) // it has no such types
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // PreviewKind is how a change shows to the customer.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"purser/billing"
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store/people"
@@ -107,4 +109,50 @@ func TestPlanActionsAreAuditedByTheWalletsID(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not recorded with the wallet's id: %v", want)
 	}
+}
+
+func TestAPlanIsChangedOnlyAsPreviewed(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.site.Cashier = newTestCashier(t)
+	owner := d.join(t, tenancy.Owner)
+	_, _, err := d.tenant.CreateWallet(t.Context(), ids.New(), "ada", d.site.Now())
+	noError(t, err)
+	draft := billing.PlanDraft{
+		Key: "free", Name: "Free", Active: true, Price: billing.Price{Currency: "usd", Interval: billing.Month},
+		Grants: []billing.Grant{{CreditKey: "tokens", Amount: 100 * metering.PerCredit}},
+	}
+	_, err = d.tenant.CreatePlan(t.Context(), draft, func(catalog billing.Catalog) (billing.Plan, error) {
+		return billing.NewPlan(ids.New(), draft, catalog, d.site.Now())
+	})
+	noError(t, err)
+	path := d.walletPath(t, "ada", "change")
+	form := func(page seen) url.Values {
+		t.Helper()
+		key, preview := formKeyField.FindStringSubmatch(page.body), regexp.MustCompile(`name="preview" value="([^"]+)"`).FindStringSubmatch(page.body)
+		if key == nil || preview == nil {
+			t.Fatalf("the form lacks its key or its preview: %s", textOf(page.body))
+		}
+		return url.Values{"plan": {"free"}, "key": {key[1]}, "preview": {preview[1]}}
+	}
+	page := owner.get(t, path+"?plan=free")
+	says(t, page, http.StatusOK, "+100 tokens")
+	stale := form(page)
+	grants := []billing.Grant{{CreditKey: "tokens", Amount: 5 * metering.PerCredit}}
+	_, err = d.tenant.UpdatePlan(t.Context(), "free", billing.PlanPatch{Grants: &grants})
+	noError(t, err)
+
+	page = owner.post(t, path, stale)
+	says(t, page, http.StatusConflict, "changed since the preview", "+5 tokens")
+	says(t, owner.post(t, path, url.Values{"plan": {"free"}, "key": {"without a preview"}}), http.StatusConflict, "+5 tokens")
+	if _, err := d.Payments().Subscription(t.Context(), "ada"); !fault.Is(err, fault.SubscriptionNotFound) {
+		t.Errorf("the stale form subscribed: %v", err)
+	}
+	fresh := form(page)
+	for range 2 { // the second changes nothing
+		if got := owner.post(t, path, fresh); got.location != d.walletPath(t, "ada") {
+			t.Fatalf("status %d, to %q", got.status, got.location)
+		}
+	}
+	says(t, owner.get(t, d.walletPath(t, "ada")), http.StatusOK, "5 tokens")
 }

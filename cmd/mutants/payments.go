@@ -2,6 +2,8 @@ package main
 
 // Bugs in how money comes in and goes back, and in the jobs that do it.
 var paymentMutants = []mutant{
+	bug("a plan is changed at another price than confirmed", "./payments/cashier", "TestAChangeIsRefusedWhenItsPreviewNoLongerHolds",
+		once("payments/cashier/requests.go", "if r.Confirmed != nil && *r.Confirmed != previewOf(s, now).Version() {", "if r.Confirmed != nil && *r.Confirmed == \"\" {")),
 	bug("a sale that a restore has lost is ignored", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",
 		once("payments/cashier/jobs.go", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || ", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign == nil || ")),
 	bug("a sale of another application is listed as lost", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"purser/billing"
+	"purser/store/payments"
 	"purser/tenancy"
 )
 
@@ -19,7 +20,11 @@ func (c *Cashier) PreviewChange(ctx context.Context, scope tenancy.Scope, r bill
 	if err != nil {
 		return billing.Preview{}, err
 	}
+	return previewOf(state, c.nowAt(offset)), nil
+}
+
+func previewOf(s payments.CustomerState, now int64) billing.Preview {
 	return billing.PreviewChange(billing.PreviewInput{
-		Subscription: state.Subscription, Plan: state.Plan, Changes: state.Changes, Payments: state.Payments, Balances: state.Balances,
-	}, c.nowAt(offset)), nil
+		Subscription: s.Subscription, Plan: s.Plan, Changes: s.Changes, Payments: s.Payments, Balances: s.Balances,
+	}, now)
 }

@@ -25,6 +25,9 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 			if err := order.CheckRoom(s.Balances); err != nil {
 				return payments.Decision{}, err
 			}
+			if r.Confirmed != nil && *r.Confirmed != previewOf(s, now).Version() {
+				return payments.Decision{}, fault.Newf(fault.RevisionConflict, "The change has another effect than the one that was confirmed.")
+			}
 			decision := decideChange(s, r.Identity, order, op, now)
 			for _, p := range decision.Settled {
 				if err := billing.CheckRoom(s.Balances, p.Credits); err != nil {

@@ -340,3 +340,39 @@ func TestScenario21_NothingWaitsPastThePeriod(t *testing.T) {
 	}
 	r.wantTokens(20*million, 0)
 }
+
+// The price changes between the preview and its confirmation.
+func TestAChangeIsRefusedWhenItsPreviewNoLongerHolds(t *testing.T) {
+	r := shop(t)
+	r.subscribe("basic", cardPays)
+	preview := func() *string {
+		p := must[billing.Preview](r)(r.cashier.PreviewChange(r.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}))
+		version := p.Version()
+		return &version
+	}
+	request, key := billing.ChangeRequest{Identity: "ada", PlanKey: "pro", Confirmed: preview()}, newKey()
+	cents := int64(9900)
+	must[billing.Plan](r)(r.store.App(r.scope).UpdatePlan(r.Context(), "pro", billing.PlanPatch{AmountCents: &cents}))
+	r.settle()
+	calls := r.calls.Load()
+	_, err := r.cashier.Change(r.Context(), r.scope, request, key)
+	wantFault(t, err, fault.RevisionConflict)
+	if r.calls.Load() != calls {
+		t.Error("the provider was called")
+	}
+	r.settle()
+	r.wantOn("basic", metering.StatusActive)
+	r.wantCollected(1000)
+
+	r.advance(time.Minute) // the time of the preview is not what was confirmed
+	request.Confirmed = preview()
+	r.advance(time.Minute)
+	for range 2 { // the second answers what the first did
+		got, err := r.cashier.Change(r.Context(), r.scope, request, key)
+		r.check(err)
+		if got.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", got.Terms.PlanKey)
+		}
+	}
+	r.wantCollected(1000 + 9900)
+}

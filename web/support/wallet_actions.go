@@ -257,7 +257,13 @@ func (s *Pages) changePlan(req *site.Request) (site.Response, error) {
 	if err := req.Tenant().RecordAction(req.Context, "subscription.change", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
 		return site.Response{}, err
 	}
-	changed, err := s.Cashier.Change(req.Context, req.Scope(), billing.ChangeRequest{Identity: w.Identity, PlanKey: view.PlanKey}, view.Key)
+	confirmed := f.Text("preview")
+	changed, err := s.Cashier.Change(req.Context, req.Scope(), billing.ChangeRequest{Identity: w.Identity, PlanKey: view.PlanKey, Confirmed: &confirmed}, view.Key)
+	if fault.Is(err, fault.RevisionConflict) {
+		preview, err := s.Cashier.PreviewChange(req.Context, req.Scope(), billing.ChangeRequest{Identity: w.Identity, PlanKey: view.PlanKey})
+		view.Preview, view.Problems = &preview, []component.Problem{{Message: "The plan or the subscription changed since the preview. Nothing was changed: check the new preview."}}
+		return site.Conflict(supportpage.ChangePlanPage(view)), err
+	}
 	if err := f.Check("plan", err); err != nil {
 		return site.Response{}, err
 	}
