@@ -244,26 +244,28 @@ func (m AlertMarks) Apply(a Alert) {
 }
 
 // DecideRecovery decides which thresholds a balance arms again after credits came in. A
-// rule whose thresholds recover is announced once, with the highest of them; an exhausted
-// balance is armed in silence.
+// rule whose thresholds recover is announced once, with the highest of them. Armed in
+// silence, with the threshold zero, are an exhausted balance and what the rule no longer
+// has or watches: it may be put back.
 func DecideRecovery(rules []AlertRule, marks AlertMarks, identity string, after Balance) (alerts []Alert) {
 	for i := range rules {
 		r := &rules[i]
-		if r.Kind != AlertBalance || r.CreditID != after.CreditID || !r.watches(identity) {
+		if r.Kind != AlertBalance || r.CreditID != after.CreditID {
 			continue
 		}
 		a := Alert{Type: BalanceRecovered, Rule: r, Balance: after, Mark: AlertMark{Armed: true}}
-		if mark, marked := marks[MarkKey{r.ID, 0}]; marked && !mark.Armed && after.Amount > 0 {
-			a.Marked = append(a.Marked, MarkKey{r.ID, 0})
-		}
-		for _, threshold := range r.Thresholds {
-			key := MarkKey{r.ID, uint64(threshold)}
+		for key, mark := range marks {
+			threshold := Amount(key.Threshold)
 			level, ok := Price(threshold, 100, r.RearmPercent, ListPrice)
 			if !ok {
 				level = MaxAmount
 			}
-			if mark, marked := marks[key]; marked && !mark.Armed && after.Amount >= level {
-				a.Threshold, a.Marked = max(a.Threshold, uint64(threshold)), append(a.Marked, key)
+			if key.RuleID != r.ID || mark.Armed || after.Amount < max(level, 1) {
+				continue
+			}
+			a.Marked = append(a.Marked, key)
+			if r.watches(identity) && slices.Contains(r.Thresholds, threshold) {
+				a.Threshold = max(a.Threshold, key.Threshold)
 			}
 		}
 		if len(a.Marked) > 0 {

@@ -198,8 +198,10 @@ func TestAnExhaustedBalanceIsAnnouncedOnceUntilCreditsComeIn(t *testing.T) {
 			t.Fatalf("%+v", recovered)
 		}
 		rules[0].Identity = "bea" // since the rule was replaced
-		if others := metering.DecideRecovery(rules, marks, "ann", metering.Balance{CreditID: alertCredit, Amount: 100}); len(others) != 0 {
-			t.Fatalf("announced to others: %+v", others)
+		for _, other := range metering.DecideRecovery(rules, marks, "ann", metering.Balance{CreditID: alertCredit, Amount: 100}) {
+			if other.Threshold != 0 {
+				t.Fatalf("announced to others: %+v", other)
+			}
 		}
 		rules[0].Identity = ""
 		marks.Apply(recovered[0])

@@ -169,6 +169,25 @@ func TestARecoveredBalanceAlertsAgain(t *testing.T) {
 		want = append(want, "balance.low 45")
 		wantAlerts(t, s.alertsOf(t, url), want...)
 	})
+	t.Run("a threshold that is put back was armed meanwhile", func(t *testing.T) {
+		s.rule(t, balanceRuleOf("low", 20))
+		s.credit(t, "ann", 100) // 130: none of the rule's own, so none is announced
+		wantAlerts(t, s.alertsOf(t, url), want...)
+		s.rule(t, balanceRuleOf("low", 100))
+		charge(4) // 90
+		want = append(want, "balance.low 100")
+		wantAlerts(t, s.alertsOf(t, url), want...)
+		s.credit(t, "ann", 10)
+		other := balanceRuleOf("low", 100)
+		other.Identity = "bea"
+		s.rule(t, other)
+		s.credit(t, "ann", 50) // 150
+		wantAlerts(t, s.alertsOf(t, url), want...)
+		s.rule(t, balanceRuleOf("low", 100))
+		charge(6) // 90
+		want = append(want, "balance.low 100")
+		wantAlerts(t, s.alertsOf(t, url), want...)
+	})
 	t.Run("a deleted rule announces nothing", func(t *testing.T) {
 		_, err := s.DeleteAlertRule(t.Context(), "low")
 		noError(t, err)
