@@ -1,6 +1,9 @@
 package metering
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"purser/fault"
@@ -93,6 +96,15 @@ func NewAlertRule(r AlertRule) (AlertRule, error) {
 		}
 	}
 	return r, nil
+}
+
+// Version tells a stored rule from what it was before a change. That of no rule is empty.
+func (r AlertRule) Version() string {
+	if r.ID.IsZero() {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q %d %d %d %d %q", r.ID, r.CreditKey, r.FeatureKey, r.Thresholds, r.Percents, r.RearmPercent, r.QuietHours, r.Identity))
+	return hex.EncodeToString(sum[:])
 }
 
 type AlertType string

@@ -25,8 +25,9 @@ var (
 )
 
 // PutAlertRule creates a rule, or replaces the one with its key. A rule of the same credit
-// or feature keeps its id, so thresholds that stay are not announced again.
-func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.AlertRule, error) {
+// or feature keeps its id, so thresholds that stay are not announced again. With a version,
+// it replaces only the rule of that version; an empty one is that of no rule.
+func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule, version ...string) (metering.AlertRule, error) {
 	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// First, so that two of them run one after the other.
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
@@ -35,9 +36,11 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.A
 		if err := tx.resolveAlertRule(ctx, &r); err != nil {
 			return err
 		}
-		was, err := tx.alertRule(ctx, r.Key)
+		was, err := pg.Find(ctx, tx, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), r.Key)
 		created := fault.Is(err, fault.AlertRuleNotFound)
 		switch {
+		case len(version) > 0 && (created || err == nil) && was.Version() != version[0]:
+			return fault.New(fault.RevisionConflict)
 		case created:
 			if err := tx.checkAlertRules(ctx); err != nil {
 				return err
@@ -66,10 +69,6 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule) (metering.A
 		return tx.Audit(ctx, "alert-rule.update", r.Key, factsOfAlertRule(was), factsOfAlertRule(r))
 	})
 	return r, err
-}
-
-func (tx appTx) alertRule(ctx context.Context, key string) (metering.AlertRule, error) {
-	return pg.Find(ctx, tx, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), key)
 }
 
 // checkAlertRules refuses one more rule past the limit.
@@ -132,7 +131,8 @@ func (a App) DeleteAlertRule(ctx context.Context, key string) (was metering.Aler
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
 			return err
 		}
-		if was, err = tx.alertRule(ctx, key); err != nil {
+		was, err = pg.Find(ctx, tx, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), key)
+		if err != nil {
 			return err
 		}
 		if err := tx.Exec(ctx, deleteAlertRule, 1, was.ID); err != nil {

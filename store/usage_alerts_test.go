@@ -282,6 +282,24 @@ func TestAnAllowanceAlertsOnce(t *testing.T) {
 	wantAlerts(t, s.alertsOf(t, url), "allowance.threshold 80% 8 of 10", "allowance.threshold 100% 10 of 10")
 }
 
+func TestAlertRulesThatAreCreatedAtOnceLeaveTheFirst(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.URL(t), 1)
+	results := make([]error, 4)
+	atOnce(len(results), func(i int) {
+		_, results[i] = s.PutAlertRule(t.Context(), balanceRuleOf("low", metering.Amount(i+1)), "")
+	})
+	stored, err := s.AlertRule(t.Context(), "low")
+	noError(t, err)
+	for i, err := range results {
+		if first := stored.Thresholds[0] == metering.Amount(i+1); first != (err == nil) || !first && !fault.Is(err, fault.RevisionConflict) {
+			t.Errorf("%d: %v, and the rule is %+v", i, err, stored)
+		}
+	}
+	_, err = s.PutAlertRule(t.Context(), balanceRuleOf("low", 9), stored.Version())
+	noError(t, err)
+}
+
 func TestAnApplicationHasFiftyAlertRules(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, storetest.URL(t), 1)

@@ -8,6 +8,7 @@ import (
 
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 	"purser/tenancy"
 )
 
@@ -47,7 +48,7 @@ func TestAlertPages(t *testing.T) {
 		}
 	})
 	t.Run("an edit replaces it", func(t *testing.T) {
-		edit := url.Values{"watched": {"tokens"}, "threshold-1": {"4"}, "rearm": {"100"}, "quiet": {"0"}}
+		edit := url.Values{"version": {rule(t, "low").Version()}, "watched": {"tokens"}, "threshold-1": {"4"}, "rearm": {"100"}, "quiet": {"0"}}
 		if got := b.post(t, path+"/low/edit", edit); got.status != http.StatusSeeOther {
 			t.Fatalf("it answers %d", got.status)
 		}
@@ -69,6 +70,7 @@ func TestAlertPages(t *testing.T) {
 		edit.Set("threshold-1", "4")
 		for typed, want := range map[string]string{"ann ": "ann ", " bob": "bob"} {
 			edit.Set("identity", typed)
+			edit.Set("version", rule(t, "spaced").Version())
 			if got := b.post(t, path+"/spaced/edit", edit); got.status != http.StatusSeeOther {
 				t.Fatalf("it answers %d", got.status)
 			}
@@ -102,9 +104,30 @@ func TestAlertPages(t *testing.T) {
 				t.Errorf("%s = %q is answered with %d", field, wrong, got.status)
 			}
 		}
-		same := url.Values{"watched": {"tokens"}, "threshold-1": {"4"}, "threshold-2": {"4.0"}, "rearm": {"100"}, "quiet": {"0"}}
+		same := url.Values{"version": {rule(t, "low").Version()}, "watched": {"tokens"}, "threshold-1": {"4"}, "threshold-2": {"4.0"}, "rearm": {"100"}, "quiet": {"0"}}
 		if got := b.post(t, path+"/low/edit", same); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "distinct amounts") {
 			t.Errorf("equal thresholds are answered with %d", got.status)
+		}
+	})
+	t.Run("a stale form overwrites nothing", func(t *testing.T) {
+		tenant := r.db.App(r.app.Scope())
+		_, _, err := tenant.CreateWallet(t.Context(), ids.New(), "ann ", r.site.Now())
+		noError(t, err)
+		stale := url.Values{
+			"version": {hidden(b.get(t, path+"/spaced/edit").body, "version")}, "watched": {"tokens"}, "threshold-1": {"4"}, "rearm": {"100"}, "quiet": {"0"}, "identity": {"ann "},
+		}
+		_, _, err = tenant.Rename(t.Context(), store.Rename{ID: ids.New(), From: "ann ", To: "bea", IdempotencyKey: "rename", CreatedAt: r.site.Now()})
+		noError(t, err)
+		for version, form := range map[string]url.Values{"of before": stale, "of none": {"watched": {"tokens"}, "threshold-1": {"4"}, "rearm": {"100"}, "quiet": {"0"}}} {
+			got := b.post(t, path+"/spaced/edit", form)
+			if got.status != http.StatusConflict || rule(t, "spaced").Identity != "bea" {
+				t.Fatalf("a version %s: it answers %d, and the rule watches %q", version, got.status, rule(t, "spaced").Identity)
+			}
+			wantTexts(t, got.body, "Your version and the saved version", "<bdi>bea</bdi>", rule(t, "spaced").Version())
+		}
+		stale.Set("version", rule(t, "spaced").Version())
+		if got := b.post(t, path+"/spaced/edit", stale); got.status != http.StatusSeeOther || rule(t, "spaced").Identity != "ann" {
+			t.Errorf("the decision to overwrite answers %d", got.status)
 		}
 	})
 	t.Run("it is deleted", func(t *testing.T) {

@@ -1,12 +1,15 @@
 package developers
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/tenancy"
+	"purser/views/component"
 	settingspage "purser/views/page/settings"
 	"purser/web/site"
 )
@@ -59,26 +62,17 @@ func (s *Pages) createAlertRule(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of alerts.")
 	}
-	key := f.CatalogKey("key")
-	if f.OK() {
-		_, err := req.Tenant().AlertRule(req.Context, key)
-		switch {
-		case err == nil:
-			f.Fail("key", "There is already an alert with this key. Choose another one, or edit that alert.")
-		case !fault.Is(err, fault.AlertRuleNotFound):
-			return site.Response{}, err
-		}
-	}
-	return putAlertRule(req, f, settingspage.AlertRuleForm{New: true, Kind: kind, Key: key})
+	return putAlertRule(req, f, settingspage.AlertRuleForm{New: true, Kind: kind, Key: f.CatalogKey("key")})
 }
 
 func pathAlertRule(req *site.Request) (metering.AlertRule, error) {
 	return site.AtKey(req, req.Tenant().AlertRule)
 }
 
-func (s *Pages) editAlertRule(req *site.Request, rule metering.AlertRule) (site.Response, error) {
+// storedAlert is the form of a rule as it is stored.
+func storedAlert(rule metering.AlertRule) settingspage.AlertRuleForm {
 	form := settingspage.AlertRuleForm{
-		Kind: rule.Kind, Key: rule.Key, Chosen: rule.CreditKey + rule.FeatureKey, Thresholds: make([]string, metering.MaxAlertThresholds),
+		Kind: rule.Kind, Key: rule.Key, Chosen: rule.CreditKey + rule.FeatureKey, Thresholds: make([]string, metering.MaxAlertThresholds), Version: rule.Version(),
 		Rearm: strconv.FormatInt(rule.RearmPercent, 10), Quiet: strconv.FormatInt(rule.QuietHours, 10), Identity: rule.Identity, Stored: rule,
 	}
 	for i, amount := range rule.Thresholds {
@@ -87,13 +81,17 @@ func (s *Pages) editAlertRule(req *site.Request, rule metering.AlertRule) (site.
 	for i, percent := range rule.Percents {
 		form.Thresholds[i] = strconv.FormatInt(percent, 10)
 	}
-	form, err := alertForm(req, form)
+	return form
+}
+
+func (s *Pages) editAlertRule(req *site.Request, rule metering.AlertRule) (site.Response, error) {
+	form, err := alertForm(req, storedAlert(rule))
 	return site.Show(settingspage.AlertRule(form)), err
 }
 
 func (s *Pages) updateAlertRule(req *site.Request, rule metering.AlertRule) (site.Response, error) {
 	f := req.Form
-	return putAlertRule(req, f, settingspage.AlertRuleForm{Kind: rule.Kind, Key: rule.Key, Stored: rule})
+	return putAlertRule(req, f, settingspage.AlertRuleForm{Kind: rule.Kind, Key: rule.Key, Stored: rule, Version: f.Text("version")})
 }
 
 // putAlertRule stores the rule of a form, or shows the form again.
@@ -106,24 +104,60 @@ func putAlertRule(req *site.Request, f *site.Form, form settingspage.AlertRuleFo
 	if f.OK() {
 		checked, err := metering.NewAlertRule(rule)
 		if err == nil {
-			_, err = req.Tenant().PutAlertRule(req.Context, checked)
+			_, err = req.Tenant().PutAlertRule(req.Context, checked, form.Version)
+		}
+		switch conflict := fault.Is(err, fault.RevisionConflict); {
+		case conflict && form.New:
+			f.Fail("key", "There is already an alert with this key. Choose another one, or edit that alert.")
+			err = nil
+		case conflict:
+			return alertConflict(req, f, form)
 		}
 		if err := f.Check("threshold-1", err); err != nil {
 			return site.Response{}, err
 		}
 	}
 	if !f.OK() {
-		form.Key, form.Chosen, form.Rearm, form.Quiet, form.Identity = rule.Key, f.Text("watched"), f.Text("rearm"), f.Text("quiet"), f.Raw("identity")
 		if form.New {
 			form.Key = f.Text("key")
 		}
-		for i := range metering.MaxAlertThresholds {
-			form.Thresholds = append(form.Thresholds, f.Text(thresholdField(i)))
-		}
-		form.Problems = f.Problems
-		return site.Invalid(settingspage.AlertRule(form)), nil
+		return site.Invalid(settingspage.AlertRule(typedAlert(f, form))), nil
 	}
 	return req.Done(req.AppPath("settings", "alerts"), "Alert "+rule.Key+" saved.")
+}
+
+// typedAlert is the form as it was submitted.
+func typedAlert(f *site.Form, form settingspage.AlertRuleForm) settingspage.AlertRuleForm {
+	form.Chosen, form.Rearm, form.Quiet, form.Identity, form.Problems = f.Text("watched"), f.Text("rearm"), f.Text("quiet"), f.Raw("identity"), f.Problems
+	for i := range metering.MaxAlertThresholds {
+		form.Thresholds = append(form.Thresholds, f.Text(thresholdField(i)))
+	}
+	return form
+}
+
+// alertConflict shows the submitted values beside those stored in the meantime, with
+// their version.
+func alertConflict(req *site.Request, f *site.Form, form settingspage.AlertRuleForm) (site.Response, error) {
+	rule, err := pathAlertRule(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	yours, theirs := typedAlert(f, form), storedAlert(rule)
+	yours.Stored, yours.Version = rule, theirs.Version
+	thresholds := func(list []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(list), func(text string) bool { return text == "" }), ", ")
+	}
+	rows := []component.Difference{
+		{Label: "Watches", Yours: yours.Chosen, Theirs: theirs.Chosen},
+		{Label: "Thresholds", Yours: thresholds(yours.Thresholds), Theirs: thresholds(theirs.Thresholds)},
+	}
+	if rule.Kind == metering.AlertBalance {
+		rows = append(rows, component.Difference{Label: "Re-arm at", Yours: yours.Rearm, Theirs: theirs.Rearm},
+			component.Difference{Label: "Quiet for", Yours: yours.Quiet, Theirs: theirs.Quiet},
+			component.Difference{Label: "Customer", Yours: yours.Identity, Theirs: theirs.Identity})
+	}
+	yours.Clash = &component.Clash{Rows: rows}
+	return site.Conflict(settingspage.AlertRule(yours)), nil
 }
 
 func thresholdField(i int) string { return "threshold-" + strconv.Itoa(i+1) }
