@@ -82,21 +82,25 @@ func (o *Outbox) address(ctx context.Context, scope tenancy.Scope, news []notify
 	}
 	place := noticePlace{base: o.options.BaseURL, org: organization, app: application}
 	for _, m := range members {
-		to, err := o.addressMember(place, m, news)
-		if err != nil {
-			return nil, err
-		}
-		if to.Wanted > 0 {
-			list = append(list, to)
+		for _, alerts := range []bool{false, true} {
+			to, err := o.addressMember(place, m, news, alerts)
+			if err != nil {
+				return nil, err
+			}
+			if to.Wanted > 0 {
+				list = append(list, to)
+			}
 		}
 	}
 	return list, nil
 }
 
-func (o *Outbox) addressMember(place noticePlace, m people.MailMember, news []notify.Notification) (to notifications.Addressed, err error) {
-	to.UserID = m.UserID
+// addressMember writes the letters about alerts, which may be very many, or the others.
+func (o *Outbox) addressMember(place noticePlace, m people.MailMember, news []notify.Notification, alerts bool) (to notifications.Addressed, err error) {
+	to.UserID, to.Alerts = m.UserID, alerts
 	for _, n := range news {
-		if !m.GetsMail(topics[n.Type], m.Chosen, place.app.Live) {
+		topic := topics[n.Type]
+		if (topic == tenancy.MailAlerts) != alerts || !m.GetsMail(topic, m.Chosen, place.app.Live) {
 			continue
 		}
 		if to.Wanted++; to.Wanted > notify.MaxHourlyMails {

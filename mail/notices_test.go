@@ -197,6 +197,40 @@ func TestMailsAreBounded(t *testing.T) {
 	}
 }
 
+// Alerts, also of another organization, leave the mails about what happens once. Those
+// have a limit of their own.
+func TestAlertsLeaveOtherMails(t *testing.T) {
+	t.Parallel()
+	n := newNews(t)
+	n.choose(t, tenancy.Owner, tenancy.MailPreferences{tenancy.MailAlerts: tenancy.MailAll, tenancy.MailKeys: tenancy.MailAll, tenancy.MailWebhooks: tenancy.MailAll})
+	announce := func(kind notify.Type, number int) {
+		var list []notify.Notification
+		for range number {
+			list = append(list, notify.New(kind, ids.ID{}, notify.Sample(kind), n.clock()))
+		}
+		n.announce(t, list...)
+	}
+	announce(notify.BalanceLow, 30)
+	announce(notify.KeyExpiring, 1)
+	if got := n.mailed(t); len(got) != notify.MaxHourlyMails+2 || !slices.Contains(got, "owner@example.com: API key expires soon in Chat") {
+		t.Errorf("mailed %q beside alerts", got)
+	}
+	announce(notify.WebhookPaused, 1)
+	if got := n.mailed(t); len(got) != 1 {
+		t.Errorf("mailed %q after alerts", got)
+	}
+	announce(notify.KeyExpiring, 30)
+	if got := n.mailed(t); len(got) != notify.MaxHourlyMails-2+1 {
+		t.Errorf("mailed %q: want the rest of the limit, and that there are more", got)
+	}
+	n.advance(time.Hour)
+	announce(notify.KeyExpiring, 1)
+	announce(notify.BalanceLow, 1)
+	if got := n.mailed(t); len(got) != 2 {
+		t.Errorf("mailed %q in the next hour", got)
+	}
+}
+
 // An alert of a charge, and a key that expires, reach the inbox from one end to the other.
 func TestAlertsReachTheInbox(t *testing.T) {
 	t.Parallel()

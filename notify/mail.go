@@ -1,7 +1,7 @@
 package notify
 
-// MaxHourlyMails is how many mails about notifications a person gets in an hour. One more
-// says that the rest is in the dashboard.
+// MaxHourlyMails is how many mails about alerts a person gets in an hour, and how many
+// about other notifications. One more of each says that the rest is in the dashboard.
 const MaxHourlyMails = 10
 
 // MailBudget decides how many of the wanted mails are sent after those of this hour, and

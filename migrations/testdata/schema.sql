@@ -576,7 +576,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON login_failures TO purser_app;
 CREATE TABLE mail_budgets (
   user_id uuid NOT NULL,
   since bigint NOT NULL,
-  sent integer NOT NULL
+  sent integer NOT NULL,
+  notices integer NOT NULL DEFAULT 0
 );
 ALTER TABLE mail_budgets ADD CONSTRAINT budget_is_of_a_user FOREIGN KEY (user_id) REFERENCES users(id);
 ALTER TABLE mail_budgets ADD CONSTRAINT mail_budgets_pkey PRIMARY KEY (user_id);

@@ -64,9 +64,11 @@ func (a App) Unmailed(ctx context.Context, types []notify.Type, since int64) (u 
 	return u, err
 }
 
-// Addressed are the mails to one person about a part of the feed.
+// Addressed are the mails to one person about a part of the feed: those about alerts, or
+// the others. Each kind has a budget of its own.
 type Addressed struct {
 	UserID ids.ID
+	Alerts bool
 	Wanted int       // notifications that the person wants to be mailed about
 	Mails  []pg.Mail // of the first of them, as many as an hour has
 	Rest   pg.Mail   // says that there are more
@@ -94,13 +96,20 @@ func (a App) FinishMailing(ctx context.Context, u Unmailed, list []Addressed, no
 
 // queueWithinBudget queues as many mails as the person may get in this hour.
 func queueWithinBudget(ctx context.Context, conn *pgx.Conn, to Addressed, now int64) error {
-	var before int
+	var before, alerts, notices int
+	counted := &notices
+	if to.Alerts {
+		counted = &alerts
+	}
+	*counted = to.Wanted
 	err := conn.QueryRow(ctx, `
-		INSERT INTO mail_budgets AS b (user_id, since, sent) VALUES ($1, $2, $4)
+		INSERT INTO mail_budgets AS b (user_id, since, sent, notices) VALUES ($1, $2, $4, $5)
 		ON CONFLICT (user_id) DO UPDATE SET
-			since = CASE WHEN b.since <= $3 THEN $2 ELSE b.since END,
-			sent  = CASE WHEN b.since <= $3 THEN $4 ELSE b.sent + $4 END
-		RETURNING sent - $4`, to.UserID, now, now-budgetHour.Milliseconds(), to.Wanted).Scan(&before)
+			since   = CASE WHEN b.since <= $3 THEN $2 ELSE b.since END,
+			sent    = CASE WHEN b.since <= $3 THEN $4 ELSE b.sent + $4 END,
+			notices = CASE WHEN b.since <= $3 THEN $5 ELSE b.notices + $5 END
+		RETURNING CASE WHEN $6 THEN sent - $4 ELSE notices - $5 END`,
+		to.UserID, now, now-budgetHour.Milliseconds(), alerts, notices, to.Alerts).Scan(&before)
 	if err != nil {
 		return fmt.Errorf("store: mail budget: %w", err)
 	}

@@ -129,7 +129,7 @@ func mailCard(list []MailChoices) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "mail", Title: "Email notifications", Lead: "At most ten mails an hour. Everything else is in the dashboard."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "mail", Title: "Email notifications", Lead: "At most ten mails about alerts and ten others an hour. Everything else is in the dashboard."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
