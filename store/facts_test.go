@@ -3,6 +3,7 @@ package store_test
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/notify"
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -134,10 +136,34 @@ func TestRevokeKeys(t *testing.T) {
 	before, err := app.RevokeKey(t.Context(), first.ID, moment)
 	noError(t, err)
 	second, _ := app.newKey(t, keys.Ingestion)
+	third, _ := app.newKey(t, keys.Ingestion)
+	rotated, err := app.RotateKey(t.Context(), third.ID, func(old keys.APIKey) (keys.Rotated, error) { // the old one ended yesterday
+		return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneDay}, tenancy.AllPermissions(), moment-2*86_400_000, rand.Reader)
+	})
+	noError(t, err)
 	revoked, err := app.RevokeKeys(t.Context(), moment+5)
-	if err != nil || revoked != 1 {
+	if err != nil || revoked != 2 {
 		t.Fatalf("%d keys, %v", revoked, err)
 	}
+
+	t.Run("announces what it stops, and nothing that had ended", func(t *testing.T) {
+		types, data := app.told(t)
+		got := map[any]any{}
+		for i := range types {
+			if types[i] == notify.KeyRevoked {
+				got[data[i]["id"]] = data[i]["revokedAt"]
+			}
+		}
+		want := map[any]any{
+			first.ID.Format(ids.APIKey): float64(moment), second.ID.Format(ids.APIKey): float64(moment + 5), rotated.New.ID.Format(ids.APIKey): float64(moment + 5),
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("announced %v, want %v", got, want)
+		}
+		if old, err := app.Key(t.Context(), third.ID); err != nil || !old.Revoked || old.RevokedAt != rotated.Old.RevokedAt {
+			t.Errorf("it is %+v, %v", old, err)
+		}
+	})
 
 	t.Run("stops what worked", func(t *testing.T) {
 		_, err := app.UseKey(t.Context(), second.ID, moment)

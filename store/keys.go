@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -41,7 +42,7 @@ var (
 
 	revokeKeys = pg.Declare("revoke keys", `
 		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2), archived_at = NULL
-		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name`)
+		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name, revoked_at`)
 
 	lockExpiringKeys = pg.Declare("lock expiring keys", `
 		SELECT`+keyColumns+`
@@ -126,11 +127,8 @@ func (a App) UseKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey, e
 		if err != nil {
 			return err
 		}
-		if err := k.Usable(now); err != nil {
+		if err := k.Usable(now); err != nil || !keys.TouchDue(k.LastUsedAt, now) {
 			return err
-		}
-		if !keys.TouchDue(k.LastUsedAt, now) {
-			return nil
 		}
 		_, err = tx.ExecAny(ctx, touchKey, id, now)
 		return err
@@ -157,16 +155,17 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 	return k, err
 }
 
-// RevokeKeys stops every key of the application and returns how many there were.
+// RevokeKeys stops every key of the application and returns how many worked until now.
 func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
 		// The keys before the epoch, in the order in which retiring one takes them.
 		stopped, err := pg.Collect(ctx, tx, revokeKeys, func(row pgx.CollectableRow) (k notify.KeyData, err error) {
 			var id ids.ID
-			var name string
-			err = row.Scan(&id, &name)
-			return notify.KeyData{ID: id.Format(ids.APIKey), Name: name, RevokedAt: now}, err
+			err = row.Scan(&id, &k.Name, &k.RevokedAt)
+			k.ID = id.Format(ids.APIKey)
+			return k, err
 		}, now)
+		stopped = slices.DeleteFunc(stopped, func(k notify.KeyData) bool { return k.RevokedAt != now }) // ended before
 		if revoked = int64(len(stopped)); err != nil || revoked == 0 {
 			return err
 		}
