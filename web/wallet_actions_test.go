@@ -11,7 +11,9 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 	"purser/store/people"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -75,6 +77,36 @@ func TestWalletActions(t *testing.T) {
 			t.Error("a new wallet is offered")
 		}
 	})
+}
+
+// The wallet of the page gets another identity while the form waits for it: a new wallet of
+// the old identity must not get the credits.
+func TestCreditsAreAddedToTheWalletOfThePage(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.deposit(t, "ann", 10)
+	owner, path := d.join(t, tenancy.Owner), d.walletPath(t, "ann", "deposit")
+	rename := storetest.Session(t, d.url)
+	rename("BEGIN")
+	rename(`UPDATE wallets SET identity = 'eve', version = version + 1 WHERE app_id = '` + d.app.ID.String() + `' AND identity = 'ann'`)
+	answered := make(chan seen, 1)
+	go func() {
+		answered <- owner.post(t, path, url.Values{"credit": {"tokens"}, "amount": {"5"}, "key": {"x"}})
+	}()
+	rename(`DO $$ BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))) LOOP
+			PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+		END LOOP;
+	END $$`)
+	rename("COMMIT")
+	if got := <-answered; got.status != http.StatusNotFound {
+		t.Errorf("the form answers %d", got.status)
+	}
+	wallets, _, err := d.tenant.Wallets(t.Context(), store.Page{Limit: 10})
+	noError(t, err)
+	if len(wallets) != 1 || wallets[0].Identity != "eve" || wallets[0].Balances[0].Amount != 10*metering.PerCredit {
+		t.Errorf("the wallets are %+v", wallets)
+	}
 }
 
 // An erasure can't change the audit log, so its entries must not hold identities.

@@ -43,6 +43,8 @@ var walletMutants = []mutant{
 		once("store/usage_write.go", "r.wallet.state.Used[", "b.byID[r.WalletID].state.Used[")),
 	bug("a wallet stays cached under the identity that it had", "./store", "TestARenamedWalletKeepsItsAllowance",
 		once("store/usage_cache.go", "if b.locked && b.wallets[r.Identity] == nil {", "if b.locked && b.wallets == nil {")),
+	bug("the page of a wallet credits a new wallet of the old identity", "./web", "TestCreditsAreAddedToTheWalletOfThePage",
+		once("store/internal/ledger/deposits.go", "if !requested.WalletID.IsZero() && requested.WalletID != w.ID {", "if requested.WalletID == walletID {")),
 	bug("an erasure keeps the properties of events", "./store", "TestErasedIdentityIsNowhere",
 		once("store/internal/identities/renames.go", "if err == nil && erased {", "if err != nil && erased {")),
 	bug("an erasure keeps the identity in the answers of operations", "./store", "TestErasedIdentityIsNowhere",

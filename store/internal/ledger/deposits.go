@@ -5,9 +5,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
+	"purser/tenancy/audit"
 )
 
 const DepositColumns = `
@@ -17,6 +19,7 @@ const DepositColumns = `
 type Deposit struct {
 	ID             ids.ID
 	Identity       string
+	WalletID       ids.ID // that must be the one of Identity when it is made; zero for any. It is not read
 	Seq            int64
 	CreditKey      string
 	Amount         metering.Amount
@@ -36,6 +39,13 @@ func ReadDeposit(row pgx.CollectableRow) (d Deposit, err error) {
 const maxDepositScan = 20_000
 
 var (
+	selectDepositByKey = pg.Declare("select deposit by idempotency key", `
+		SELECT`+DepositColumns+`
+		FROM journal j
+		JOIN wallets w ON w.app_id = $1 AND w.id = j.wallet_id
+		JOIN credits c ON c.app_id = $1 AND c.id = j.credit_id
+		WHERE j.app_id = $1 AND j.idempotency_key = $2`)
+
 	listDeposits = pg.Declare("list deposits", `
 		SELECT`+DepositColumns+`
 		FROM (
@@ -54,6 +64,41 @@ var (
 	selectUnscanned = pg.Declare("select newest entry behind a page of deposits", `
 		SELECT seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq < $3 ORDER BY seq DESC OFFSET $4 LIMIT 1`)
 )
+
+// Deposit adds credits to the wallet of an identity, made with the given id when it is
+// missing, once for an idempotency key.
+func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d Deposit, duplicate bool, err error) {
+	earlier, err := pg.Collect(ctx, tx, selectDepositByKey, ReadDeposit, requested.IdempotencyKey)
+	if err != nil {
+		return d, false, err
+	}
+	if len(earlier) == 1 {
+		return earlier[0], earlier[0].ID != requested.ID, nil
+	}
+	credit, err := tx.Credit(ctx, requested.CreditKey)
+	if err != nil {
+		return d, false, err
+	}
+	w, err := tx.LockOrMakeWallet(ctx, walletID, requested.Identity, requested.CreatedAt)
+	if err != nil {
+		return d, false, err
+	}
+	if !requested.WalletID.IsZero() && requested.WalletID != w.ID {
+		return d, false, fault.New(fault.WalletNotFound)
+	}
+	entry, err := tx.Post(ctx, &w, Posting{
+		ID: requested.ID, Kind: metering.EntryDeposit, Credit: credit, Delta: metering.Delta{Amount: requested.Amount},
+		IdempotencyKey: requested.IdempotencyKey, Now: requested.CreatedAt,
+		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(requested.Amount) },
+	})
+	if err != nil {
+		return d, false, err
+	}
+	requested.Seq = entry.Seq
+	return requested, false, tx.Audit(ctx, "deposit.create", w.ID.Format(ids.Wallet), nil, audit.Fields{
+		"deposit": requested.ID.Format(ids.Deposit), "creditKey": requested.CreditKey, "amountNanocredits": requested.Amount.String(),
+	})
+}
 
 // Deposits lists what came into a wallet before a number, and returns the number of the
 // next page, or 0 at the end.
