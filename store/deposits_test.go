@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"purser/fault"
@@ -149,6 +151,38 @@ func TestDeposit(t *testing.T) {
 		_, err = app.Wallet(t.Context(), "ann")
 		wantFault(t, err, fault.WalletNotFound)
 	})
+}
+
+// Two deposits with one key wait for the wallet. The second would exceed the largest
+// balance beside the first, and is the same as the first.
+func TestARepeatedDepositThatWaitedIsTheFirst(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, 1)
+	s.credit(t, "ann", 0)
+	release := s.hold(t, url, "ann")
+	var deposits [2]store.Deposit
+	var duplicates atomic.Int64
+	var done sync.WaitGroup
+	for i := range deposits {
+		done.Go(func() {
+			d, duplicate, err := s.Deposit(t.Context(), depositOf("ann", "tokens", metering.MaxAmount/2+1, "once"))
+			if err != nil {
+				t.Error(err)
+			}
+			if duplicate {
+				duplicates.Add(1)
+			}
+			deposits[i] = d
+		})
+	}
+	soon(t, "both wait for the wallet", func() bool { return lockWaits(t, url, "%FOR NO KEY UPDATE%") == len(deposits) })
+	release()
+	done.Wait()
+	if deposits[0].ID != deposits[1].ID || duplicates.Load() != 1 {
+		t.Errorf("%d of them are duplicates: %+v", duplicates.Load(), deposits)
+	}
+	soundBooks(t, url, s.tenant)
 }
 
 // takeBack takes more from the only balance of the wallet than it holds: nothing is

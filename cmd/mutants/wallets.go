@@ -45,6 +45,8 @@ var walletMutants = []mutant{
 		once("store/usage_cache.go", "if b.locked && b.wallets[r.Identity] == nil {", "if b.locked && b.wallets == nil {")),
 	bug("the page of a wallet credits a new wallet of the old identity", "./web", "TestCreditsAreAddedToTheWalletOfThePage",
 		once("store/internal/ledger/deposits.go", "if !requested.WalletID.IsZero() && requested.WalletID != w.ID {", "if requested.WalletID == walletID {")),
+	bug("a repeated deposit that waited for the first is refused", "./store", "TestARepeatedDepositThatWaitedIsTheFirst",
+		once("store/internal/ledger/deposits.go", "errors.AsType[*fault.Fault](err); refused {", "errors.AsType[*fault.Fault](err); refused && w.ID == walletID {")),
 	bug("an erasure keeps the properties of events", "./store", "TestErasedIdentityIsNowhere",
 		once("store/internal/identities/renames.go", "if err == nil && erased {", "if err != nil && erased {")),
 	bug("an erasure keeps the identity in the answers of operations", "./store", "TestErasedIdentityIsNowhere",

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -68,12 +69,8 @@ var (
 // Deposit adds credits to the wallet of an identity, made with the given id when it is
 // missing, once for an idempotency key.
 func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d Deposit, duplicate bool, err error) {
-	earlier, err := pg.Collect(ctx, tx, selectDepositByKey, ReadDeposit, requested.IdempotencyKey)
-	if err != nil {
-		return d, false, err
-	}
-	if len(earlier) == 1 {
-		return earlier[0], earlier[0].ID != requested.ID, nil
+	if d, found, err := tx.depositByKey(ctx, requested.IdempotencyKey); found || err != nil {
+		return d, found && d.ID != requested.ID, err
 	}
 	credit, err := tx.Credit(ctx, requested.CreditKey)
 	if err != nil {
@@ -91,6 +88,12 @@ func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d
 		IdempotencyKey: requested.IdempotencyKey, Now: requested.CreatedAt,
 		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(requested.Amount) },
 	})
+	if _, refused := errors.AsType[*fault.Fault](err); refused {
+		// Another request with the key may have been the first to lock the wallet.
+		if d, found, err := tx.depositByKey(ctx, requested.IdempotencyKey); found || err != nil {
+			return d, found, err
+		}
+	}
 	if err != nil {
 		return d, false, err
 	}
@@ -98,6 +101,14 @@ func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d
 	return requested, false, tx.Audit(ctx, "deposit.create", w.ID.Format(ids.Wallet), nil, audit.Fields{
 		"deposit": requested.ID.Format(ids.Deposit), "creditKey": requested.CreditKey, "amountNanocredits": requested.Amount.String(),
 	})
+}
+
+func (tx Tx) depositByKey(ctx context.Context, key *string) (d Deposit, found bool, err error) {
+	list, err := pg.Collect(ctx, tx, selectDepositByKey, ReadDeposit, key)
+	if found = len(list) == 1; found {
+		d = list[0]
+	}
+	return d, found, err
 }
 
 // Deposits lists what came into a wallet before a number, and returns the number of the
