@@ -7,7 +7,7 @@ var databaseMutants = []mutant{
 	bug("deposits that wait for the audit log hold all connections", "./store", "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",
 		once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")),
 	bug("a deposit that may be committed is refused as not processed", "./store/internal/pg", "TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain",
-		once("store/internal/pg/tx.go", "if unknown != nil && fault.Is(", "if false && fault.Is(")),
+		once("store/internal/pg/tx.go", "if unknown != nil && (fault.Is(", "if false && (fault.Is(")),
 	bug("any number of callers go on at once", "./tenancy/turns", "TestCallersOfAKeyWaitForEachOther|TestOtherKeysDoNotWait",
 		once("tenancy/turns/turns.go", "make(chan struct{}, t.atOnce)", "make(chan struct{}, t.atOnce+50)")),
 	bug("a standby that lacks changes numbers others like them", "./store", "TestANodeThatRemembersLostChangesReadsAgain",

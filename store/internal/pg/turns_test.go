@@ -57,6 +57,7 @@ func TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain(t *testing.T) {
 	}{
 		"a lost reply to COMMIT":                 {[]error{unknown}, true},
 		"one, then its row refused by the index": {[]error{unknown, refused}, true},
+		"one, then an operation that runs":       {[]error{unknown, fault.New(fault.OperationInProgress)}, true},
 		"a row that a unique index refused":      {[]error{refused}, false},
 		"a transaction that was not run once":    {nil, false},
 	} {

@@ -93,7 +93,7 @@ func RetryKeyed[T any](ctx context.Context, transact func(context.Context, func(
 	var unknown error
 	for range MaxAttempts {
 		err = transact(ctx, work)
-		if unknown != nil && fault.Is(err, fault.Overloaded) {
+		if unknown != nil && (fault.Is(err, fault.Overloaded) || fault.Is(err, fault.OperationInProgress)) {
 			return unknown // it did not look: the work may be done
 		}
 		if errors.Is(err, ErrCommitUnknown) {
