@@ -100,6 +100,15 @@ func (u *Engine) ForcePessimistic(app ids.ID, identity string) {
 	cache.contended.Add(walletKey{app, identity}, time.Now().Add(time.Hour))
 }
 
+// LooksUpEventIDs reports whether the application has repeated an event id, so that its event
+// ids were looked up first for a while.
+func (u *Engine) LooksUpEventIDs(app ids.ID) bool {
+	cache := u.singles[0].cache
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	return cache.duplicateHeavy.Contains(app)
+}
+
 // Queue is the queue of a batcher, without the batcher.
 type Queue struct{ queue fairQueue }
 

@@ -174,6 +174,9 @@ func (m *usageCache) put(b *appBatch) {
 		if b.locked && b.wallets[r.Identity] == nil { // its wallet has another identity by now
 			m.wallets.Remove(walletKey{b.scope.AppID, r.Identity})
 		}
+		if r.decision.Verdict == metering.Duplicate && !isActive(m.duplicateHeavy, b.scope.AppID) {
+			m.duplicateHeavy.Add(b.scope.AppID, time.Now().Add(duplicatePeriod))
+		}
 	}
 	app, known := m.apps.Get(b.scope.AppID)
 	if known && app.epoch > b.epoch {

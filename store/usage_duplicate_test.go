@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"purser/ids"
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
@@ -167,5 +168,29 @@ func TestTwoNodesWriteIdsInOneOrder(t *testing.T) {
 	s.closeNodes()
 	if n := deadlocks(t, url); n != 0 {
 		t.Errorf("%d deadlocks", n)
+	}
+}
+
+// Applications of one batch are written in one transaction, which fails for the event id
+// that one of them repeats. The others have repeated nothing.
+func TestARepeatedIDSlowsItsOwnApplicationOnly(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShopOfOneLane(t, url, 1)
+	n, other := s.nodes[0], shop{nodes: s.nodes}.stocked(t)
+	for _, own := range []shop{s, other} {
+		own.credit(t, "ann", 10*messagePrice)
+		own.warm(t, n, "ann", true)
+	}
+	s.credit(t, "gate", 10*messagePrice)
+	repeated := s.message("ann", "repeated")
+	mustAccept(t, n, repeated)
+	repeated.TransactionID = ids.New()
+	outcomes := s.inOneBatch(t, url, n, "gate", []store.Usage{repeated, other.message("ann", freshID())}, nil)
+	if first, second := outcomes[0].String(), outcomes[1].String(); first != "duplicate" || second != "accepted" {
+		t.Errorf("the repeated event is %s, the other application's %s", first, second)
+	}
+	if own, others := n.usage.LooksUpEventIDs(s.application.ID), n.usage.LooksUpEventIDs(other.application.ID); !own || others {
+		t.Errorf("event ids are looked up first of the one that repeats: %t, of the other: %t", own, others)
 	}
 }

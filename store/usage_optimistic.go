@@ -50,7 +50,7 @@ func (l *lane) trackOptimistic(requests []*request) (rest []*request) {
 	})
 	if err != nil {
 		l.engine.conflicts.Add(1)
-		l.cache.invalidate(batches, pg.SQLState(err))
+		l.cache.invalidate(batches)
 		return requests
 	}
 	for _, r := range known {
@@ -243,16 +243,14 @@ const (
 	duplicatePeriod = 100 * time.Millisecond
 )
 
-// invalidate evicts the state of a failed batch and records why, so that the next batch
-// does not fail again. The pessimistic retry shows which wallets had changed.
-func (m *usageCache) invalidate(batches []*appBatch, state string) {
+// invalidate evicts the state of a failed batch. The pessimistic retry shows which wallets
+// had changed and which applications repeat event ids, so that the next batch does not fail
+// again.
+func (m *usageCache) invalidate(batches []*appBatch) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.conflicting)
 	for _, b := range batches {
-		if state == pg.UniqueViolation {
-			m.duplicateHeavy.Add(b.scope.AppID, time.Now().Add(duplicatePeriod))
-		}
 		m.apps.Remove(b.scope.AppID)
 		for identity, w := range b.wallets {
 			address := walletKey{b.scope.AppID, identity}
