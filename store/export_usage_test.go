@@ -21,6 +21,7 @@ const (
 	MaxQueued       = maxQueued
 	MaxQueuedPerApp = maxQueuedPerApp
 	MaxBulkPerApp   = 16_384
+	MaxBulkBatch    = 2 * maxBatch
 	SingleLanes     = maxSingleLanes
 	MinOptimistic   = minOptimistic
 	MaxKeyedRows    = maxKeyedRows
@@ -118,12 +119,22 @@ func NewQueue() *Queue { return &Queue{newFairQueue(singleLimits, false)} }
 // NewQueueOfOneApp is the queue of a distributed database.
 func NewQueueOfOneApp() *Queue { return &Queue{newFairQueue(singleLimits, true)} }
 
+// NewBulkQueue is the queue of batches and groups.
+func NewBulkQueue(oneApp bool) *Queue { return &Queue{newFairQueue(bulkLimits, oneApp)} }
+
 // Push queues a request. It returns false when the queue is full.
-func (q *Queue) Push(use Usage) bool {
-	if !q.queue.hasRoom(use.Scope.AppID, 1) {
+func (q *Queue) Push(use Usage) bool { return q.pushOne(&request{Usage: use}) }
+
+// PushGroup queues a group of this many events.
+func (q *Queue) PushGroup(use Usage, events int) bool {
+	return q.pushOne(&request{Usage: use, group: &group{members: make([]*request, events)}})
+}
+
+func (q *Queue) pushOne(r *request) bool {
+	if !q.queue.hasRoom(r.Scope.AppID, r.weight()) {
 		return false
 	}
-	q.queue.push(&request{Usage: use})
+	q.queue.push(r)
 	return true
 }
 

@@ -42,7 +42,7 @@ func (b *batcher) submit(r *request) error {
 // its own goroutine, which saves a single request two goroutine switches.
 func (b *batcher) enqueueOrRun(r *request) bool {
 	b.mu.Lock()
-	if !b.queue.hasRoom(r.Scope.AppID, 1) {
+	if !b.queue.hasRoom(r.Scope.AppID, r.weight()) {
 		b.mu.Unlock()
 		return false
 	}

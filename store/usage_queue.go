@@ -24,7 +24,7 @@ const (
 	maxQueuedPerApp = 4_096
 )
 
-// queueLimits are the limits of one queue.
+// queueLimits are the limits of one queue, in events.
 type queueLimits struct{ batch, share, queued, queuedPerApp int }
 
 var (
@@ -41,8 +41,8 @@ type fairQueue struct {
 	apps     map[ids.ID]*appQueue
 	rotation []*appQueue // non-empty queues, the next one first
 	requeued []*request  // deferred by the last batch; they come first
-	size     int
-	shared   int // batches left with the share limit on
+	size     int         // in events
+	shared   int         // batches left with the share limit on
 	closed   bool
 	// oneApp makes every batch one application's: on Citus a transaction over several
 	// would be a two-phase commit, and one dead worker would stop all of them.
@@ -52,17 +52,26 @@ type fairQueue struct {
 type appQueue struct {
 	app     ids.ID
 	waiting []*request
+	events  int // of those that wait
+}
+
+// weight is the number of events of a request: a group waits as one.
+func (r *request) weight() int {
+	if r.group == nil {
+		return 1
+	}
+	return len(r.group.members)
 }
 
 func newFairQueue(limits queueLimits, oneApp bool) fairQueue {
 	return fairQueue{limits: limits, apps: make(map[ids.ID]*appQueue), oneApp: oneApp}
 }
 
-// hasRoom reports whether an application may queue more requests.
+// hasRoom reports whether an application may queue more events.
 func (q *fairQueue) hasRoom(app ids.ID, more int) bool {
 	waiting := 0
 	if own := q.apps[app]; own != nil {
-		waiting = len(own.waiting)
+		waiting = own.events
 	}
 	return !q.closed && q.size+more <= q.limits.queued && waiting+more <= q.limits.queuedPerApp
 }
@@ -77,11 +86,13 @@ func (q *fairQueue) push(requests ...*request) {
 		q.rotation = append(q.rotation, own)
 	}
 	own.waiting = append(own.waiting, requests...)
-	q.size += len(requests)
+	for _, r := range requests {
+		own.events, q.size = own.events+r.weight(), q.size+r.weight()
+	}
 }
 
-// requeue puts back deferred requests of the last batch. No batch may have been taken
-// in between.
+// requeue puts back deferred requests of the last batch, never groups. No batch may have
+// been taken in between.
 func (q *fairQueue) requeue(requests []*request) {
 	q.requeued = requests
 	q.size += len(requests)
@@ -99,26 +110,41 @@ func (q *fairQueue) nextBatch() []*request {
 	}
 	batch := append(make([]*request, 0, min(q.size, q.limits.batch)), q.requeued...)
 	q.requeued = nil
+	q.size -= len(batch)
 	if q.oneApp {
 		return q.fillFromOneApp(batch, share)
 	}
-	turns := q.rotation
+	turns, room := q.rotation, q.limits.batch-len(batch)
 	q.rotation = nil
 	for i, own := range turns {
-		if len(batch) == q.limits.batch || i == maxBatchApps {
+		if len(batch) > 0 && own.waiting[0].weight() > room || i == maxBatchApps {
 			q.rotation = append(turns[i:], q.rotation...) // the rest goes first next time
 			break
 		}
-		n := min(len(own.waiting), share, q.limits.batch-len(batch))
-		batch = append(batch, own.waiting[:n]...)
-		own.waiting = own.waiting[n:]
-		if len(own.waiting) > 0 {
-			q.rotation = append(q.rotation, own)
-		} else {
-			delete(q.apps, own.app)
-		}
+		before := q.size
+		batch = q.take(batch, own, min(share, room))
+		room -= before - q.size
 	}
-	q.size -= len(batch)
+	return batch
+}
+
+// take moves up to this many events of an application to the batch. A group is not
+// divided; one that is larger than any batch is a batch of its own.
+func (q *fairQueue) take(batch []*request, own *appQueue, most int) []*request {
+	n := 0
+	for ; n < len(own.waiting); n++ {
+		weight := own.waiting[n].weight()
+		if weight > most && n+len(batch) > 0 {
+			break
+		}
+		most, own.events, q.size = most-weight, own.events-weight, q.size-weight
+	}
+	batch = append(batch, own.waiting[:n]...)
+	if own.waiting = own.waiting[n:]; len(own.waiting) > 0 {
+		q.rotation = append(q.rotation, own)
+	} else {
+		delete(q.apps, own.app)
+	}
 	return batch
 }
 
@@ -145,16 +171,8 @@ func (q *fairQueue) fillFromOneApp(batch []*request, share int) []*request {
 	}
 	if turn >= 0 {
 		own := q.rotation[turn]
-		n := min(len(own.waiting), share, q.limits.batch-len(batch))
-		batch = append(batch, own.waiting[:n]...)
-		own.waiting = own.waiting[n:]
 		q.rotation = slices.Delete(q.rotation, turn, turn+1)
-		if len(own.waiting) > 0 {
-			q.rotation = append(q.rotation, own)
-		} else {
-			delete(q.apps, own.app)
-		}
+		batch = q.take(batch, own, min(share, q.limits.batch-len(batch)))
 	}
-	q.size -= len(batch)
 	return batch
 }

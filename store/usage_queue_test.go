@@ -256,3 +256,43 @@ func TestAQueueOfADistributedDatabaseGivesOneApplicationABatch(t *testing.T) {
 		}
 	})
 }
+
+// A group waits as one request, and counts as its events.
+func TestAQueueCountsTheEventsOfGroups(t *testing.T) {
+	t.Parallel()
+	const size = 20
+	for _, oneApp := range []bool{false, true} {
+		q := store.NewBulkQueue(oneApp)
+		apps, queued := newIDs(2), 0
+		for q.PushGroup(useBy(apps[0], queued), size) {
+			queued++
+		}
+		if queued != store.MaxBulkPerApp/size || q.Size() != queued*size {
+			t.Errorf("%d groups of one application wait, of %d events", queued, q.Size())
+		}
+		if !q.PushGroup(useBy(apps[1], 0), size) {
+			t.Error("another application was refused for it")
+		}
+		taken := 0
+		for batch := q.Take(); batch != nil; batch = q.Take() {
+			if len(batch)*size > store.MaxBulkBatch {
+				t.Fatalf("a batch of %d groups has %d events", len(batch), len(batch)*size)
+			}
+			for _, head := range batch {
+				if head.Scope.AppID == apps[0] {
+					if head.Quantity != int64(taken) {
+						t.Fatalf("in place %d is group %d", taken, head.Quantity)
+					}
+					taken++
+				}
+			}
+		}
+		if taken != queued || q.Size() != 0 {
+			t.Errorf("%d of %d groups were taken, and %d events wait", taken, queued, q.Size())
+		}
+		// What fits no batch is one of its own.
+		if !q.PushGroup(useBy(apps[0], 0), 2*store.MaxBulkBatch) || len(q.Take()) != 1 {
+			t.Error("a large group is not taken")
+		}
+	}
+}

@@ -32,6 +32,8 @@ var bulkMutants = []mutant{
 		once("metering/group.go", "\tif i := state.partlyRecorded(usages); i >= 0 {", "\tif i := state.partlyRecorded(usages); i > len(usages) {")),
 	bug("items of a wallet are decided out of order", "./store", "TestItemsOfAWalletAreDecidedInOrder",
 		once("store/usage_lane.go", "cache: newUsageCache(max(1, maxBulkWallets/bulks)), ordered: true}", "cache: newUsageCache(max(1, maxBulkWallets/bulks))}")),
+	bug("a group counts as one event in the queue", "./store", "TestAQueueCountsTheEventsOfGroups",
+		once("store/usage_queue.go", "\treturn len(r.group.members)\n", "\treturn min(1, len(r.group.members))\n")),
 	bug("a batch is queued in part", "./store", "TestABatchIsQueuedWholeOrNotAtAll",
 		once("store/usage_queue.go", "waiting+more <= q.limits.queuedPerApp", "waiting <= q.limits.queuedPerApp")),
 	bug("one lane takes its part of a refused batch", "./store", "TestABatchOverTwoLanesIsQueuedWholeOrNotAtAll",
