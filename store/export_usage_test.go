@@ -195,6 +195,15 @@ func (u *Engine) BulkTurnTaken() bool {
 // OnAnotherServer is a connection to another server than before.
 func (u *Engine) OnAnotherServer() { u.server.Add(1) }
 
+// Borrow readies a connection of the store's pool for the hot path.
+func (u *Engine) Borrow(ctx context.Context) error {
+	conn, err := u.singleWrites.borrow(ctx)
+	if err == nil {
+		conn.Release()
+	}
+	return err
+}
+
 // SetMaxRows bounds the rows of each lane's cache, before any request is sent.
 func (u *Engine) SetMaxRows(rows int) {
 	for _, l := range slices.Concat(u.singles, u.bulks) {

@@ -58,13 +58,14 @@ const (
 // must not starve the requests that charge.
 type hotPool struct {
 	*pgxpool.Pool
-	store    *Store
-	starved  atomic.Int64 // when Postgres last refused a connection; zero for never
-	borrowed *atomic.Int64
+	engine  *Engine
+	starved atomic.Int64 // when Postgres last refused a connection; zero for never
 }
 
-// wasIdle marks a connection that has to be pinged first.
-const wasIdle = "purser_was_idle"
+const (
+	wasIdle    = "purser_was_idle" // marks a connection that has to be pinged first
+	isPrepared = "purser_prepared" // marks one that is ready for the hot path
+)
 
 func (e *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, error) {
 	s := e.store
@@ -76,12 +77,7 @@ func (e *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, err
 		ctx, cancel := context.WithTimeout(ctx, limits.Current().Prepare)
 		defer cancel()
 		s.db.Clock.Connected()
-		started, err := pg.ServerStart(ctx, conn)
-		if err != nil {
-			return err
-		}
-		e.server.Store(started)
-		return prepareAll(ctx, conn)
+		return e.prepareConn(ctx, conn)
 	}
 	// acquire pings instead: when the server is silent, a connection that the pool
 	// finds dead occupies a slot for 15 s.
@@ -99,7 +95,7 @@ func (e *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, err
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	hot := &hotPool{Pool: pool, store: s, borrowed: &e.borrowed}
+	hot := &hotPool{Pool: pool, engine: e}
 	if kept == 0 {
 		return hot, nil
 	}
@@ -140,18 +136,17 @@ func (h *hotPool) isStarved() bool {
 	return since != 0 && time.Since(pg.ProcessStart)-time.Duration(since) < starvedPause && h.Stat().IdleConns() == 0
 }
 
-// borrow takes a connection of the store's pool and prepares it, which is free the
-// second time.
+// borrow takes a connection of the store's pool and prepares it.
 func (h *hotPool) borrow(ctx context.Context) (*pgxpool.Conn, error) {
-	conn, err := h.store.db.Pool.Acquire(ctx)
+	conn, err := h.engine.store.db.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store: no connection to borrow: %w", err)
 	}
-	if err := prepareAll(ctx, conn.Conn()); err != nil {
+	if err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {
 		pg.Release(conn)
 		return nil, err
 	}
-	h.borrowed.Add(1)
+	h.engine.borrowed.Add(1)
 	return conn, nil
 }
 
@@ -178,8 +173,18 @@ var hotStatements = func() []pg.Statement {
 	return list
 }()
 
-// prepareAll prepares the statements of the hot path on a connection.
-func prepareAll(ctx context.Context, conn *pgx.Conn) error {
+// prepareConn readies a connection for the hot path, which is free the second time: it notes
+// the server, which may lack wallets that are cached, and prepares the statements.
+func (e *Engine) prepareConn(ctx context.Context, conn *pgx.Conn) error {
+	notes := conn.PgConn().CustomData()
+	if notes[isPrepared] != nil {
+		return nil
+	}
+	started, err := pg.ServerStart(ctx, conn)
+	if err != nil {
+		return err
+	}
+	e.server.Store(started)
 	for _, f := range txCommands {
 		if _, err := conn.Prepare(ctx, f.Name, f.SQL); err != nil {
 			return fmt.Errorf("store: preparing %s: %w", f.SQL, err)
@@ -190,6 +195,7 @@ func prepareAll(ctx context.Context, conn *pgx.Conn) error {
 			return fmt.Errorf("store: preparing %s: %w", s.Name, err)
 		}
 	}
+	notes[isPrepared] = true
 	return nil
 }
 

@@ -70,28 +70,45 @@ func TestANodeThatRemembersLostChangesReadsAgain(t *testing.T) {
 // wallets inserts those that are missing.
 func TestALostWalletDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	url := storetest.FreshURL(t)
-	s := newShopOfOneLane(t, url, 1)
-	n := s.nodes[0]
-	for _, identity := range []string{"ann", "gate"} {
-		s.credit(t, identity, 10_000)
-		s.warm(t, n, identity, true)
-	}
-	restore := savedTables(t, url)
-	s.credit(t, "lost", 10_000)
-	s.warm(t, n, "lost", true)
-	restore()
-	n.usage.OnAnotherServer()
-	var uses []store.Usage
-	for range store.MinOptimistic {
-		uses = append(uses, s.message("ann", freshID()), s.message("lost", freshID()))
-	}
-	got := tally(s.inOneBatch(t, url, n, "gate", uses, nil))
-	if got[string(metering.Accepted)] != store.MinOptimistic || got[string(fault.InsufficientBalance)] != store.MinOptimistic {
-		t.Errorf("the events are %v", got)
-	}
-	if found := texts(t, connect(t, url), `SELECT identity FROM wallets WHERE identity = 'lost'`); len(found) > 0 {
-		t.Error("the wallet is back")
+	for name, c := range map[string]struct {
+		before, after func(*testing.T, *store.Engine)
+	}{
+		"on a new connection": {
+			before: func(*testing.T, *store.Engine) {},
+			after:  func(_ *testing.T, usage *store.Engine) { usage.OnAnotherServer() },
+		},
+		"on a borrowed connection": {
+			before: func(_ *testing.T, usage *store.Engine) { usage.OnAnotherServer() },
+			after:  func(t *testing.T, usage *store.Engine) { noError(t, usage.Borrow(t.Context())) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.FreshURL(t)
+			s := newShopOfOneLane(t, url, 1)
+			n := s.nodes[0]
+			c.before(t, n.usage)
+			for _, identity := range []string{"ann", "gate"} {
+				s.credit(t, identity, 10_000)
+				s.warm(t, n, identity, true)
+			}
+			restore := savedTables(t, url)
+			s.credit(t, "lost", 10_000)
+			s.warm(t, n, "lost", true)
+			restore()
+			c.after(t, n.usage)
+			var uses []store.Usage
+			for range store.MinOptimistic {
+				uses = append(uses, s.message("ann", freshID()), s.message("lost", freshID()))
+			}
+			got := tally(s.inOneBatch(t, url, n, "gate", uses, nil))
+			if got[string(metering.Accepted)] != store.MinOptimistic || got[string(fault.InsufficientBalance)] != store.MinOptimistic {
+				t.Errorf("the events are %v", got)
+			}
+			if found := texts(t, connect(t, url), `SELECT identity FROM wallets WHERE identity = 'lost'`); len(found) > 0 {
+				t.Error("the wallet is back")
+			}
+		})
 	}
 }
 

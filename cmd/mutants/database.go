@@ -4,6 +4,8 @@ package main
 var databaseMutants = []mutant{
 	bug("a wallet that a failover lost comes back with its balance", "./store", "TestALostWalletDoesNotComeBack",
 		once("store/usage_optimistic.go", "if m.server != server {", "if m.server == -1 {")),
+	bug("a wallet that a failover lost comes back on a borrowed connection", "./store", "TestALostWalletDoesNotComeBack",
+		once("store/usage_conns.go", "\tif err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {\n", "\tserver := h.engine.server.Load()\n\terr = h.engine.prepareConn(ctx, conn.Conn())\n\th.engine.server.Store(server)\n\tif err != nil {\n")),
 	bug("deposits that wait for the audit log hold all connections", "./store", "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",
 		once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")),
 	bug("a deposit that may be committed is refused as not processed", "./store/internal/pg", "TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain",
