@@ -153,7 +153,7 @@ func (c *Cashier) enqueueUnseen(ctx context.Context, acct account, events []stri
 	var jobs []queue.Job
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
-			jobs = append(jobs, jobsFor(acct.ID, event, now)...)
+			jobs = append(jobs, jobFor(acct.ID, event, now)...)
 		}
 	}
 	return work.Enqueue(ctx, jobs...)

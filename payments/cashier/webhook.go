@@ -102,7 +102,7 @@ func (c *Cashier) VerifyWebhook(ctx context.Context, connection, signature strin
 }
 
 // StoreWebhook stores an event and enqueues a job for its object before it is
-// acknowledged.
+// acknowledged. An event that Postgres can't store is acknowledged and dropped.
 func (c *Cashier) StoreWebhook(ctx context.Context, w Webhook) error {
 	if err := c.options.Store.Clock().Trust(ctx); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *Cashier) StoreWebhook(ctx context.Context, w Webhook) error {
 	kept := payments.WebhookEvent{
 		ID: event.ID, Type: event.Type, Object: event.Object.ID, APIVersion: event.APIVersion, Live: event.Live, ReceivedAt: now, Outcome: outcomeQueued,
 	}
-	jobs := jobsFor(conn.ID, event, now)
+	jobs := jobFor(conn.ID, event, now)
 	if event.Live != conn.Live || len(jobs) == 0 {
 		kept.Outcome, jobs = outcomeIgnored, nil
 	}
@@ -140,9 +140,9 @@ func isStorable(e payments.WebhookEvent) bool {
 	return true
 }
 
-// jobsFor is the job for an event, or none: a refresh of its object, whose content in
+// jobFor is the job for an event, or none: a refresh of its object, whose content in
 // the event is not used.
-func jobsFor(connection ids.ID, event stripe.Event, now int64) []queue.Job {
+func jobFor(connection ids.ID, event stripe.Event, now int64) []queue.Job {
 	kinds := map[string]queue.JobKind{
 		"checkout.session":      queue.JobSession,
 		"subscription":          queue.JobSubscription,
