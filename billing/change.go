@@ -103,7 +103,7 @@ func (s Subscription) Awaiting(changes []Change, now int64) Subscription {
 		}
 	}
 	s.Pending = nil
-	if latest != nil && s.Live() {
+	if latest != nil && s.InUse() {
 		s.Pending = &PendingChange{Target: latest.Target, ExpiresAt: latest.ExpiresAt, PaymentURL: latest.PaymentURL}
 	}
 	return s

@@ -229,8 +229,8 @@ func TestSubscriptionStatuses(t *testing.T) {
 		metering.StatusCanceled:   {ended: true},
 	} {
 		s := Subscription{Status: status}
-		if s.Live() != want.live || s.PaymentHold() != want.hold || s.Ended() != want.ended {
-			t.Errorf("%s: live %v, on hold %v, ended %v", status, s.Live(), s.PaymentHold(), s.Ended())
+		if s.InUse() != want.live || s.PaymentHold() != want.hold || s.Ended() != want.ended {
+			t.Errorf("%s: live %v, on hold %v, ended %v", status, s.InUse(), s.PaymentHold(), s.Ended())
 		}
 	}
 	t.Run("a pending change is none from the moment that it expires", func(t *testing.T) {

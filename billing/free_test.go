@@ -112,7 +112,7 @@ func TestFreeSubscription(t *testing.T) {
 	})
 	t.Run("started again inside a granted period, it grants nothing until its own turn", func(t *testing.T) {
 		again, more := StartFreeSubscription(named("t"), "ada", free.Terms(), granted, start+10*day)
-		if !again.Live() || len(more) != 1 || total(more) != 0 {
+		if !again.InUse() || len(more) != 1 || total(more) != 0 {
 			t.Fatalf("got %+v", more)
 		}
 		if _, later := RenewFree(again, concat(granted, more), again.Period.End); total(later) != 1 {

@@ -228,7 +228,7 @@ func (p *projector) setCancellation() {
 // endReplaced ends the subscription that this one replaces, in the same step in which
 // this one comes into force.
 func (p *projector) endReplaced() {
-	if p.current.Conflicting == nil || !p.Subscription.Live() || !p.replacesConflicting() {
+	if p.current.Conflicting == nil || !p.Subscription.InUse() || !p.replacesConflicting() {
 		return
 	}
 	replaced := p.current.Conflicting.End(p.now)

@@ -13,7 +13,7 @@ import (
 func (p *projector) setScheduled() {
 	s := &p.Subscription
 	p.queued, p.following, s.Scheduled = none, none, nil
-	if !s.Live() {
+	if !s.InUse() {
 		return
 	}
 	priceID, next := p.remote.PriceID, p.remote.Next
@@ -75,7 +75,7 @@ func (p *projector) setPending() {
 	p.waiting = none
 	*s = s.Awaiting(p.current.Changes, p.now)
 	remote := p.remote.Pending
-	if remote == nil || !s.Live() {
+	if remote == nil || !s.InUse() {
 		return
 	}
 	billedAt := p.now

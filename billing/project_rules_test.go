@@ -265,7 +265,7 @@ func TestFreeInvoicesGrantOnceAPeriod(t *testing.T) {
 		first.Payments[i].Source.ID = "first_" + p.Source.ID
 	}
 	second.Payments = first.Payments
-	if p := second.apply(s.reports[3]); total(p.Settled) != 0 || len(p.Settled) != 1 || !p.Subscription.Live() {
+	if p := second.apply(s.reports[3]); total(p.Settled) != 0 || len(p.Settled) != 1 || !p.Subscription.InUse() {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -280,7 +280,7 @@ func TestSecondSubscription(t *testing.T) {
 		b := openBooks(s.asked)
 		b.Conflicting = other
 		p := b.apply(s.reports[1])
-		if p.Subscription.Live() || !p.Subscription.Duplicate || total(p.Settled) != 0 || len(p.alerts(DuplicateSubscription)) != 1 || p.Replaced != nil {
+		if p.Subscription.InUse() || !p.Subscription.Duplicate || total(p.Settled) != 0 || len(p.alerts(DuplicateSubscription)) != 1 || p.Replaced != nil {
 			t.Errorf("got %+v", p)
 		}
 		if want := []Action{{RefundInvoice, "in_00"}, {CancelNow, "sub_1"}}; !reflect.DeepEqual(p.Actions, want) {
@@ -291,7 +291,7 @@ func TestSecondSubscription(t *testing.T) {
 		}
 		// It stays extra, although the other ends before the provider has cancelled it.
 		b.Conflicting = nil
-		if p = b.apply(s.reports[1]); p.Subscription.Live() || len(p.Settled) != 0 || len(p.Alerts) != 0 {
+		if p = b.apply(s.reports[1]); p.Subscription.InUse() || len(p.Settled) != 0 || len(p.Alerts) != 0 {
 			t.Errorf("heard again: %+v", p)
 		}
 		s.end()
@@ -329,11 +329,11 @@ func TestSecondSubscription(t *testing.T) {
 			s.asked[0].Replaces = other.ID
 			b := openBooks(s.asked)
 			b.Conflicting = replaced
-			if p := b.apply(s.reports[0]); p.Replaced != nil || p.Subscription.Live() || len(p.Actions) != 0 {
+			if p := b.apply(s.reports[0]); p.Replaced != nil || p.Subscription.InUse() || len(p.Actions) != 0 {
 				t.Errorf("unpaid: %+v", p)
 			}
 			p := b.apply(s.reports[1])
-			if !p.Subscription.Live() || total(p.Settled) != proYear.Grants[0].Amount || p.Replaced == nil || !p.Replaced.Ended() {
+			if !p.Subscription.InUse() || total(p.Settled) != proYear.Grants[0].Amount || p.Replaced == nil || !p.Replaced.Ended() {
 				t.Fatalf("paid: %+v", p)
 			}
 			if changes := len(p.Actions) == 1 && p.Actions[0] == (Action{CancelNow, "sub_0"}); changes == replaced.Local() {

@@ -80,8 +80,8 @@ func (s Subscription) PaymentHold() bool {
 // charge is outstanding.
 func (s Subscription) downgradeBilled() bool { return s.Scheduled != nil && s.Scheduled.Billed }
 
-// Live reports whether the identity has a plan by it, in force or suspended.
-func (s Subscription) Live() bool { return s.Status.Live() }
+// InUse reports whether the identity has a plan by it, in force or suspended.
+func (s Subscription) InUse() bool { return s.Status.InUse() }
 
 // Ended reports whether it has ended, which is final.
 func (s Subscription) Ended() bool { return s.Status == metering.StatusCanceled }

@@ -57,7 +57,7 @@ func (s *State) keys(usage *Usage) (keys Keys, limit Limit, limited bool) {
 		keys.Billed = BilledKey{usage.Feature.ID, usage.EntityID, period}
 		keys.PeriodMissing = !known
 	}
-	if s.Subscription != nil && s.Subscription.Status.Live() {
+	if s.Subscription != nil && s.Subscription.Status.InUse() {
 		if limit, limited = s.Subscription.Terms.Limit(usage.Feature.ID); limited {
 			keys.Counter = CounterKey{usage.Feature.ID, s.limitPeriod(limit.Period, at)}
 		}
@@ -78,7 +78,7 @@ func (s *State) deduplicationPeriod(d Deduplication, at int64) (Period, bool) {
 		return MonthOf(at), true
 	case s.Wallet.BillingPeriod != nil:
 		return s.Wallet.BillingPeriod.Containing(at), true
-	case s.Subscription != nil && s.Subscription.Status.Live():
+	case s.Subscription != nil && s.Subscription.Status.InUse():
 		return s.Subscription.Period, true
 	default:
 		return Period{}, false

@@ -39,9 +39,9 @@ func (s SubscriptionStatus) Suspended() bool {
 	return s == StatusPastDue || s == StatusUnpaid || s == StatusPaused
 }
 
-// Live reports whether the subscription is in force or resting. One that never started
+// InUse reports whether the subscription is in force or suspended. One that never started
 // or has ended counts as none.
-func (s SubscriptionStatus) Live() bool { return s.InForce() || s.Suspended() }
+func (s SubscriptionStatus) InUse() bool { return s.InForce() || s.Suspended() }
 
 // Terms are what a subscription copied from its plan. A feature is named at most
 // once in each list.

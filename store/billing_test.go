@@ -23,7 +23,7 @@ func TestHearSubscription(t *testing.T) {
 	t.Run("credits a paid period once, however often it is said", func(t *testing.T) {
 		s := newStorefront(t, db)
 		first := s.subscribe(t, "ann", "sub_1")
-		if len(first.Settled) != 1 || !first.Subscription.Live() {
+		if len(first.Settled) != 1 || !first.Subscription.InUse() {
 			t.Fatalf("%+v", first)
 		}
 		again := s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))

@@ -48,7 +48,7 @@ func (a App) PutSubscription(ctx context.Context, identity string, s metering.Su
 		if err := tx.Exec(ctx, moveVersion, 1, locked[0].ID); err != nil {
 			return err
 		}
-		if !s.Status.Live() {
+		if !s.Status.InUse() {
 			return tx.Refer(ctx, s.ID, metering.Terms{})
 		}
 		return tx.Refer(ctx, s.ID, s.Terms)

@@ -202,7 +202,7 @@ func (tx appTx) showPendingChange(ctx context.Context, w *ledger.Wallet, subscri
 		return nil
 	}
 	s, err := pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription)
-	if err != nil || !s.Live() {
+	if err != nil || !s.InUse() {
 		return err
 	}
 	changes, err := pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, subscription)

@@ -151,7 +151,7 @@ func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, newID ids.ID,
 			return current, nil, err
 		}
 	}
-	if stored != nil && stored.Live() {
+	if stored != nil && stored.InUse() {
 		return current, bought, nil // a wallet has one live subscription
 	}
 	current.Conflicting, err = tx.liveSubscription(ctx, w.Identity)
