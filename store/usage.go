@@ -18,8 +18,8 @@ import (
 )
 
 // requestTimeout is how long a request may wait and be retried, unless its own deadline
-// is earlier. Once a batch has claimed it, a caller that disconnects does not cancel
-// it.
+// is earlier. A caller that disconnects cancels nothing. At its deadline, a caller may
+// abandon a request that no batch has claimed.
 const requestTimeout = 10 * time.Second
 
 // Usage is a request to record or check usage of a feature. The feature is looked up by
@@ -122,7 +122,7 @@ type Engine struct {
 	bulkTurn   sync.Mutex // see trackInTurn
 	lastSingle lastTime   // single event or check
 
-	unregister func() // ends being told of changed wallets
+	unregister func() // stops the calls for changed wallets
 
 	requestTimeout, batchTimeout time.Duration // shorter in tests
 	clockTolerance               int64         // maxDecisionAge in milliseconds

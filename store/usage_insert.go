@@ -47,8 +47,8 @@ var plainColumns = []eventColumn{
 	{"balance_after", "numeric", wire.NumericColumn, func(c *wire.Column, r *record, _ int64) { c.Amount(r.BalanceAfter) }},
 }
 
-// rareColumns come in two groups. Postgres is sent those that a batch has: one event with
-// an entity does not make the whole batch send what a limit needs.
+// rareColumns come in two groups. A batch sends only the groups it needs: one event with
+// an entity does not make it send what a limit needs.
 var rareColumns = [...]struct {
 	given   func(r *record, now int64) bool
 	columns []eventColumn

@@ -31,8 +31,8 @@ const (
 	// maxSingleLanes is how many transactions of single events run at once for each
 	// place: while one waits for Postgres, the other decides.
 	maxSingleLanes = 2
-	// coresForLanes is from how many cores on there are as many on plain Postgres. With
-	// fewer, larger batches are worth more than a second transaction.
+	// From coresForLanes cores on, plain Postgres has maxSingleLanes too. With fewer,
+	// larger batches are worth more than a second transaction.
 	coresForLanes = 4
 	// bulkLanes is how many transactions of batches run at once on plain Postgres.
 	bulkLanes = 2

@@ -61,7 +61,7 @@ func (l *lane) trackOptimistic(requests []*request) (rest []*request) {
 	return rest
 }
 
-// deferUncached moves cache misses to the next batch and prefetches them while this one
+// deferUncached marks cache misses for the next batch; they are prefetched while this one
 // commits. A request is deferred at most once.
 func deferUncached(requests []*request) bool {
 	if slices.ContainsFunc(requests, func(r *request) bool { return r.wasDeferred }) {

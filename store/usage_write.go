@@ -12,12 +12,12 @@ import (
 	"purser/store/internal/wire"
 )
 
-// Existing rows are changed by upserts, not by UPDATE … FROM: an upsert finds each row
-// by its key, in the order of the arrays, while a join may be planned in another order.
+// Several rows are changed by an upsert, not by UPDATE … FROM: an upsert finds each row by
+// its key, in the order of the arrays, while a join may be planned in another order.
 
 var (
-	// A renamed wallet has another version too; that its identity is compared costs nothing
-	// and names the rule.
+	// A wallet with an unexpected version gets -1, which its domain wallet_version rejects.
+	// A renamed one has another version too; its identity is compared to name the rule.
 	chargeWallet = pg.Declare("charge wallet", `
 		UPDATE wallets SET version = CASE WHEN version = $5::bigint AND identity = $4 THEN version + $2::bigint ELSE -1 END, last_seq = $6, charged = $7
 		WHERE app_id = $1 AND id = $3`)
@@ -26,7 +26,6 @@ var (
 		UPDATE balances SET amount_nanocredits = $4
 		WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
 
-	// A wallet with an unexpected version gets -1, which a CHECK constraint rejects.
 	chargeWallets = pg.Declare("charge wallets", `
 		INSERT INTO wallets (app_id, org_id, created_at, id, identity, version, last_seq, charged)
 		SELECT s.app_id, s.org_id, 0, t.id, t.identity, t.version, t.seq, t.charged
