@@ -228,6 +228,33 @@ func TestAnAuthenticatorBesideARevokedAccess(t *testing.T) {
 	}
 }
 
+// TestAResetLinkBesideAChangedPassword has both end the link. The change holds the
+// password, so a reset that took the link first would deadlock.
+func TestAResetLinkBesideAChangedPassword(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t) // alone, so that only these two wait for locks
+	db := openStore(t, url)
+	user := newMember(t, db, newOrganization(t, db, "Links"), tenancy.Owner).UserID
+	by, link := people.CommandLine(moment), credential.Hash{1}
+	noError(t, db.User(user).ChangePassword(t.Context(), "", "$first", "", by))
+	_, offered, err := db.Auth().OfferReset(t.Context(), ids.New(), user.String()+"@example.com", link, moment)
+	if err != nil || !offered {
+		t.Fatalf("the link was offered: %t, %v", offered, err)
+	}
+	here := newSession(t, db, user)
+	lock, err := connect(t, url).Begin(t.Context())
+	noError(t, err)
+	exec(t, lock, `SELECT FROM sessions WHERE user_id = $1 FOR UPDATE`, user)
+	changed, replaced := make(chan error, 1), make(chan error, 1)
+	go func() { changed <- db.User(user).ChangePassword(t.Context(), "$first", "$second", here, by) }()
+	soon(t, "the change waits", func() bool { return lockWaits(t, url, "%") == 1 })
+	go func() { replaced <- db.Auth().ReplaceForgotten(t.Context(), link, "$third", by) }()
+	soon(t, "the reset waits", func() bool { return lockWaits(t, url, "%") == 2 })
+	noError(t, lock.Rollback(t.Context()))
+	noError(t, <-changed)
+	wantFault(t, <-replaced, fault.PathNotFound) // a new password ends the link
+}
+
 func TestAnEndedSessionChangesNoAuthenticator(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)

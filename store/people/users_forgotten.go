@@ -76,8 +76,14 @@ func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (u
 // ends all sessions. The second factor stays as it is.
 func (e Auth) ReplaceForgotten(ctx context.Context, link credential.Hash, encoded string, by audit.Actor, mails ...Mail) error {
 	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		// The password is locked before the link, as when it is changed, so that the two can't deadlock.
+		_, err := exec(ctx, tx, "lock password", `
+			SELECT FROM passwords WHERE user_id = (SELECT user_id FROM password_resets WHERE hash = $1) FOR UPDATE`, link[:])
+		if err != nil {
+			return err
+		}
 		var user ids.ID
-		err := tx.QueryRow(ctx, `DELETE FROM password_resets WHERE hash = $1 AND expires_at > $2 RETURNING user_id`, link[:], by.At).Scan(&user)
+		err = tx.QueryRow(ctx, `DELETE FROM password_resets WHERE hash = $1 AND expires_at > $2 RETURNING user_id`, link[:], by.At).Scan(&user)
 		if err != nil {
 			return found("use reset link", err)
 		}
