@@ -113,7 +113,7 @@ func (o *Outbox) addressMember(place noticePlace, m people.MailMember, news []no
 		to.Mails = append(to.Mails, sealed)
 	}
 	if to.Wanted > 0 {
-		to.Rest, err = o.Seal(Alert, m.Email, place.rest(), 0)
+		to.Rest, err = o.Seal(Alert, m.Email, place.rest(alerts), 0)
 	}
 	return to, err
 }
@@ -172,11 +172,15 @@ func (p noticePlace) letter(n notify.Notification) letters.Letter {
 	return l
 }
 
-// rest says that there are more notifications than mails.
-func (p noticePlace) rest() letters.Letter {
+// rest says that there are more alerts, or other notifications, than mails.
+func (p noticePlace) rest(alerts bool) letters.Letter {
+	subject, about, further := "More notifications in ", "API keys and webhook endpoints", "ones"
+	if alerts {
+		subject, about, further = "More alerts in ", "alerts", "alerts"
+	}
 	return letters.Letter{
-		Subject:    "More notifications in " + letters.Name(p.app.Name),
-		Paragraphs: []string{fmt.Sprintf("You got %d mails in the last hour, so further notifications aren't mailed until the hour is over. All of them are in the dashboard.", notify.MaxHourlyMails)},
+		Subject:    subject + letters.Name(p.app.Name),
+		Paragraphs: []string{fmt.Sprintf("You got %d mails about %s in the last hour, so further %s aren't mailed until the hour is over. All of them are in the dashboard.", notify.MaxHourlyMails, about, further)},
 		Button:     "View application", Link: p.link(""), Closing: p.closing(),
 	}
 }

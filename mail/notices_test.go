@@ -177,7 +177,7 @@ func TestMailsAreBounded(t *testing.T) {
 	}
 	flood(250)
 	got := n.mailed(t)
-	if more := fmt.Sprintf("admin@example.com: More notifications in %s", n.app.Name); len(got) != notify.MaxHourlyMails-4+1 || !slices.Contains(got, more) {
+	if more := fmt.Sprintf("admin@example.com: More alerts in %s", n.app.Name); len(got) != notify.MaxHourlyMails-4+1 || !slices.Contains(got, more) {
 		t.Errorf("mailed %q", got)
 	}
 	flood(1)
@@ -212,7 +212,7 @@ func TestAlertsLeaveOtherMails(t *testing.T) {
 	}
 	announce(notify.BalanceLow, 30)
 	announce(notify.KeyExpiring, 1)
-	if got := n.mailed(t); len(got) != notify.MaxHourlyMails+2 || !slices.Contains(got, "owner@example.com: API key expires soon in Chat") {
+	if got := n.mailed(t); len(got) != notify.MaxHourlyMails+2 || !slices.Contains(got, "owner@example.com: API key expires soon in Chat") || !slices.Contains(got, "owner@example.com: More alerts in Chat") {
 		t.Errorf("mailed %q beside alerts", got)
 	}
 	announce(notify.WebhookPaused, 1)
@@ -220,7 +220,7 @@ func TestAlertsLeaveOtherMails(t *testing.T) {
 		t.Errorf("mailed %q after alerts", got)
 	}
 	announce(notify.KeyExpiring, 30)
-	if got := n.mailed(t); len(got) != notify.MaxHourlyMails-2+1 {
+	if got := n.mailed(t); len(got) != notify.MaxHourlyMails-2+1 || !slices.Contains(got, "owner@example.com: More notifications in Chat") {
 		t.Errorf("mailed %q: want the rest of the limit, and that there are more", got)
 	}
 	n.advance(time.Hour)
