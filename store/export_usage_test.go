@@ -104,10 +104,11 @@ func (u *Engine) ForcePessimistic(app ids.ID, identity string) {
 // LooksUpEventIDs reports whether the application has repeated an event id, so that its event
 // ids were looked up first for a while.
 func (u *Engine) LooksUpEventIDs(app ids.ID) bool {
-	cache := u.singles[0].cache
-	cache.mu.Lock()
-	defer cache.mu.Unlock()
-	return cache.duplicateHeavy.Contains(app)
+	return slices.ContainsFunc(slices.Concat(u.singles, u.bulks), func(l *lane) bool {
+		l.cache.mu.Lock()
+		defer l.cache.mu.Unlock()
+		return l.cache.duplicateHeavy.Contains(app)
+	})
 }
 
 // Queue is the queue of a batcher, without the batcher.

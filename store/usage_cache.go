@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
@@ -131,8 +132,10 @@ type usageCache struct {
 	// duplicate event ids.
 	contended      *simplelru.LRU[walletKey, time.Time]
 	duplicateHeavy *simplelru.LRU[ids.ID, time.Time]
-	// Versions that a failed batch expected, until its wallets are read again.
+	// Of a failed batch, until the retry has read them: the versions that it expected, and
+	// the applications of which one has repeated an event id.
 	conflicting map[walletKey]int64
+	repeating   map[ids.ID]bool
 	server      int64 // that the batches before were written to
 }
 
@@ -143,6 +146,7 @@ func newUsageCache(wallets int) *usageCache {
 		contended:      newLRU[walletKey, time.Time](wallets, nil),
 		duplicateHeavy: newLRU[ids.ID, time.Time](maxCachedApps, nil),
 		conflicting:    make(map[walletKey]int64),
+		repeating:      make(map[ids.ID]bool),
 	}
 	m.wallets = newLRU(wallets, func(_ walletKey, w *walletState) { m.rows, w.counted = m.rows-w.counted, 0 })
 	return m
@@ -174,7 +178,8 @@ func (m *usageCache) put(b *appBatch) {
 		if b.locked && b.wallets[r.Identity] == nil { // its wallet has another identity by now
 			m.wallets.Remove(walletKey{b.scope.AppID, r.Identity})
 		}
-		if r.decision.Verdict == metering.Duplicate && !isActive(m.duplicateHeavy, b.scope.AppID) {
+		if m.repeating[b.scope.AppID] && (r.decision.Verdict == metering.Duplicate || r.decision.Code == fault.GroupConflict) {
+			delete(m.repeating, b.scope.AppID)
 			m.duplicateHeavy.Add(b.scope.AppID, time.Now().Add(duplicatePeriod))
 		}
 	}

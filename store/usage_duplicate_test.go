@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
@@ -192,5 +193,47 @@ func TestARepeatedIDSlowsItsOwnApplicationOnly(t *testing.T) {
 	}
 	if own, others := n.usage.LooksUpEventIDs(s.application.ID), n.usage.LooksUpEventIDs(other.application.ID); !own || others {
 		t.Errorf("event ids are looked up first of the one that repeats: %t, of the other: %t", own, others)
+	}
+}
+
+// A group with an event id that is recorded fails its whole batch, as a repeated event does.
+func TestAGroupThatRepeatsAnIDIsLookedUpFirst(t *testing.T) {
+	t.Parallel()
+	s := newShopOfOneLane(t, storetest.URL(t), 1)
+	n := s.nodes[0]
+	s.credit(t, "ann", 10*messagePrice)
+	groupOf := func(ids ...string) (group []store.Usage) {
+		for _, id := range ids {
+			group = append(group, s.message("ann", id))
+		}
+		return group
+	}
+	_, _, err := n.usage.TrackGroup(groupOf("recorded", freshID()))
+	noError(t, err)
+	_, _, err = n.usage.TrackGroup(groupOf("recorded", freshID()))
+	if !fault.Is(err, fault.GroupConflict) || n.usage.Conflicts() != 1 {
+		t.Errorf("a group with a recorded id: %v, after %d conflicts", err, n.usage.Conflicts())
+	}
+	if !n.usage.LooksUpEventIDs(s.application.ID) {
+		t.Error("the next such group fails its batch too")
+	}
+}
+
+// The second of two equal ids in a batch waits for the first. No batch fails for it, so all
+// other events of the application are written without locks.
+func TestAnIDThatIsRepeatedInItsBatchSlowsNoOther(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShopOfOneLane(t, url, 1)
+	n := s.nodes[0]
+	s.credit(t, "gate", 10*messagePrice)
+	s.credit(t, "ann", 10*messagePrice)
+	s.warm(t, n, "ann", true)
+	outcomes := s.inOneBatch(t, url, n, "gate", []store.Usage{s.message("ann", "twice"), s.message("ann", "twice")}, nil)
+	if first, second := outcomes[0].String(), outcomes[1].String(); first != "accepted" || second != "duplicate" {
+		t.Errorf("the first is %s, the second %s", first, second)
+	}
+	if n.usage.LooksUpEventIDs(s.application.ID) {
+		t.Error("the application's event ids are looked up first, although no batch failed")
 	}
 }

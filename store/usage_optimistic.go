@@ -50,7 +50,7 @@ func (l *lane) trackOptimistic(requests []*request) (rest []*request) {
 	})
 	if err != nil {
 		l.engine.conflicts.Add(1)
-		l.cache.invalidate(batches)
+		l.cache.invalidate(batches, pg.SQLState(err) == pg.UniqueViolation)
 		return requests
 	}
 	for _, r := range known {
@@ -246,11 +246,13 @@ const (
 // invalidate evicts the state of a failed batch. The pessimistic retry shows which wallets
 // had changed and which applications repeat event ids, so that the next batch does not fail
 // again.
-func (m *usageCache) invalidate(batches []*appBatch) {
+func (m *usageCache) invalidate(batches []*appBatch, repeated bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.conflicting)
+	clear(m.repeating)
 	for _, b := range batches {
+		m.repeating[b.scope.AppID] = repeated
 		m.apps.Remove(b.scope.AppID)
 		for identity, w := range b.wallets {
 			address := walletKey{b.scope.AppID, identity}
