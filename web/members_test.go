@@ -253,6 +253,33 @@ func TestMembers(t *testing.T) {
 		}
 	})
 
+	t.Run("make one of each with a form that is sent twice", func(t *testing.T) {
+		sent := func(by *browser, path string, form url.Values) (first, second seen) {
+			t.Helper()
+			form.Set("id", hidden(by.get(t, path).body, "id"))
+			return by.post(t, path, form), by.post(t, path, form)
+		}
+		first, second := sent(owner, "/o/new", url.Values{"name": {"Twice"}})
+		if first.status != http.StatusSeeOther || first.location != second.location {
+			t.Errorf("the organizations %s and %s", first.location, second.location)
+		}
+		app := url.Values{"name": {"Twice"}, "mode": {"live"}}
+		other := first.location + "/a/new"
+		first, second = sent(owner, r.orgPath("a", "new"), app)
+		if first.location != r.orgPath("a", "twice", "quickstart") || first.location != second.location {
+			t.Errorf("the applications %s and %s", first.location, second.location)
+		}
+		if got := owner.post(t, other, app); !strings.HasPrefix(got.location, strings.TrimSuffix(other, "new")+"twice") {
+			t.Errorf("the form of another organization: status %d, to %s", got.status, got.location)
+		}
+		first, second = sent(owner, r.orgPath("members", "invite"), url.Values{"note": {"Tina"}, "role": {"support"}})
+		invitedPath(t, first)
+		says(t, second, http.StatusConflict, "This invitation already exists")
+		if open, err := r.db.Org(r.org.ID).Invitations(t.Context(), r.site.Now()); err != nil || len(open) != 1 {
+			t.Errorf("the invitations %+v, %v", open, err)
+		}
+	})
+
 	t.Run("make organizations and applications of their own", func(t *testing.T) {
 		if got := owner.post(t, "/o/new", url.Values{"name": {"New"}}); got.status != http.StatusSeeOther || !strings.HasPrefix(got.location, "/o/new-organization") {
 			t.Errorf("status %d, %s", got.status, got.location)

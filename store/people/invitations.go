@@ -27,7 +27,8 @@ type Invitation struct {
 	ExpiresAt int64
 }
 
-// Invite keeps an invitation. Its link is not part of it. What the inviter may give
+// Invite keeps an invitation, unless there is one with its id: the form was sent twice.
+// Its link is not part of it. What the inviter may give
 // is checked here, under a lock: otherwise a member whose access is being revoked could
 // still invite someone.
 func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mails ...Mail) error {
@@ -54,6 +55,9 @@ func (o Org) Invite(ctx context.Context, i Invitation, link credential.Hash, mai
 			INSERT INTO invitations (id, org_id, hash, note, role, permissions, invited_by, created_at, expires_at, email)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, nullif($10, ''))`,
 			i.ID, o.id, link[:], i.Note, string(i.Role), i.Custom.Names(), i.InvitedBy, i.CreatedAt, i.ExpiresAt, i.Email)
+		if pg.SQLState(err) == pg.UniqueViolation {
+			return fault.Newf(fault.AlreadyExists, "This invitation already exists.")
+		}
 		if err != nil {
 			return fmt.Errorf("store: insert invitation: %w", err)
 		}

@@ -27,7 +27,7 @@ func (o Org) Organization(ctx context.Context) (tenancy.Organization, error) {
 const MaxApplications = 200
 
 // CreateApplication keeps a new application of the organization, under a free
-// spelling of its slug, up to the limit.
+// spelling of its slug, up to the limit. One with its id is returned as it is.
 func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (tenancy.Application, error) {
 	if app.OrgID != o.id {
 		return app, fault.New(fault.PathNotFound)
@@ -36,6 +36,15 @@ func (o Org) CreateApplication(ctx context.Context, app tenancy.Application) (te
 		// The lock keeps two of them from passing the limit at once.
 		if _, err := o.lock(ctx, tx); err != nil {
 			return err
+		}
+		var made []applicationRow // by the same form, which was sent twice
+		err = tx.NewSelect().Model(&made).Where("a.org_id = ?", uuidOf(o.id)).Where("a.id = ?", uuidOf(app.ID)).Scan(ctx)
+		if err != nil {
+			return fmt.Errorf("store: select application: %w", err)
+		}
+		if len(made) > 0 {
+			app = made[0].noun()
+			return nil
 		}
 		number, err := tx.NewSelect().Model((*applicationRow)(nil)).Where("a.org_id = ?", uuidOf(o.id)).Count(ctx)
 		if err != nil {

@@ -137,12 +137,23 @@ func (f *Bootstrap) addOwner(ctx context.Context, tx peopleTx, org tenancy.Organ
 // its own.
 const MaxOwnedOrganizations = 100
 
-// CreateOrganization creates an organization that the user owns, up to the limit.
+// CreateOrganization creates an organization that the user owns, up to the limit. One of
+// the user's with its id is returned as it is.
 func (p User) CreateOrganization(ctx context.Context, org tenancy.Organization, by audit.Actor) (tenancy.Organization, error) {
 	err := p.handles.control(ctx, func(ctx context.Context, tx peopleTx) (err error) {
 		// The lock keeps two of them from passing the limit at once.
 		if err := lockUser(ctx, tx.conn, p.id); err != nil {
 			return err
+		}
+		var made []organizationRow // by the same form, which was sent twice
+		err = tx.NewSelect().Model(&made).Where("o.id = ?", uuidOf(org.ID)).
+			Where("EXISTS (SELECT FROM members m WHERE m.org_id = o.id AND m.user_id = ?)", uuidOf(p.id)).Scan(ctx)
+		if err != nil {
+			return fmt.Errorf("store: select organization: %w", err)
+		}
+		if len(made) > 0 {
+			org = made[0].noun()
+			return nil
 		}
 		var owned int
 		err = tx.conn.QueryRow(ctx, `SELECT count(*) FROM members WHERE user_id = $1 AND role = $2`, p.id, string(tenancy.Owner)).Scan(&owned)

@@ -21,7 +21,7 @@ import (
 const invitationTTL = 7 * 24 * time.Hour
 
 func (s *Pages) invitePage(req *site.Request) (site.Response, error) {
-	return site.Show(orgpage.InvitePage(inviteForm(req, accessForm(req, component.Draft{}, tenancy.Access{Role: tenancy.Support})))), nil
+	return site.Show(orgpage.InvitePage(inviteForm(req, accessForm(req, site.WithNewID(ids.Invitation), tenancy.Access{Role: tenancy.Support})))), nil
 }
 
 func inviteForm(req *site.Request, access orgpage.AccessForm) orgpage.Invite {
@@ -53,14 +53,14 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 		}
 	}
 	if !f.OK() {
-		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("note", "email"), given)))), nil
+		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("id", "note", "email"), given)))), nil
 	}
 	link, err := credential.NewLink(rand.Reader)
 	if err != nil {
 		return site.Response{}, err
 	}
 	i := people.Invitation{
-		ID: ids.New(), OrgID: req.Org.ID, Note: note, Email: email, Access: given, InvitedBy: req.User.ID,
+		ID: f.NewID(ids.Invitation, req.Org.ID), OrgID: req.Org.ID, Note: note, Email: email, Access: given, InvitedBy: req.User.ID,
 		CreatedAt: s.Now(), ExpiresAt: s.Now() + invitationTTL.Milliseconds(),
 	}
 	address := s.Server.Address + invitationPath(link)
@@ -75,11 +75,15 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 	if email != "" {
 		field = "email"
 	}
-	if err := f.Check(field, req.Organization().Invite(req.Context, i, link.Hash(), mails...)); err != nil {
+	err = req.Organization().Invite(req.Context, i, link.Hash(), mails...)
+	if fault.Is(err, fault.AlreadyExists) {
+		return site.Conflict(orgpage.InvitedBeforePage(orgpage.InvitationMade{Frame: req.Frame("Invitation", "members"), Note: note, Done: req.OrgPath("members")})), nil
+	}
+	if err := f.Check(field, err); err != nil {
 		return site.Response{}, err
 	}
 	if !f.OK() {
-		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("note", "email"), given)))), nil
+		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("id", "note", "email"), given)))), nil
 	}
 	return site.Show(orgpage.InvitationMadePage(orgpage.InvitationMade{
 		Frame: req.Frame("Invitation", "members"), Note: note, Email: email, ExpiresAt: i.ExpiresAt,

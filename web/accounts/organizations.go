@@ -36,7 +36,7 @@ func (s *Pages) newOrganizationPage(req *site.Request) (site.Response, error) {
 	if err := s.mayCreateOrganizations(req); err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Frame: req.Frame("New organization", "")})), nil
+	return site.Show(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: site.WithNewID(ids.Organization), Frame: req.Frame("New organization", "")})), nil
 }
 
 func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
@@ -44,7 +44,7 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	org, err := tenancy.NewOrganization(ids.New(), f.Text("name"), s.Now())
+	org, err := tenancy.NewOrganization(f.NewID(ids.Organization, req.User.ID), f.Text("name"), s.Now())
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
 	}
@@ -55,7 +55,7 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 		}
 	}
 	if !f.OK() {
-		return site.Invalid(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: f.Draft("name"), Frame: req.Frame("New organization", "")})), nil
+		return site.Invalid(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: f.Draft("id", "name"), Frame: req.Frame("New organization", "")})), nil
 	}
 	return req.Done(site.PathOf([]string{"o", org.Slug}), "Organization created.")
 }
@@ -88,7 +88,9 @@ func (s *Pages) organizationPage(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) newApplicationPage(req *site.Request) (site.Response, error) {
-	return site.Show(orgpage.ApplicationNewPage(orgpage.ApplicationNew{Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new")})), nil
+	return site.Show(orgpage.ApplicationNewPage(orgpage.ApplicationNew{
+		Draft: site.WithNewID(ids.Application), Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new"),
+	})), nil
 }
 
 func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
@@ -97,7 +99,7 @@ func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
 	if mode != "live" && mode != "development" {
 		f.Fail("mode", "Select an environment.")
 	}
-	app, err := tenancy.NewApplication(ids.New(), req.Org, f.Text("name"), mode == "live", s.Now())
+	app, err := tenancy.NewApplication(f.NewID(ids.Application, req.Org.ID), req.Org, f.Text("name"), mode == "live", s.Now())
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
 	}
@@ -109,7 +111,7 @@ func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
 	}
 	if !f.OK() {
 		return site.Invalid(orgpage.ApplicationNewPage(orgpage.ApplicationNew{
-			Draft: f.Draft("name", "mode"), Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new"),
+			Draft: f.Draft("id", "name", "mode"), Frame: req.Frame("New application", "applications"), Action: req.OrgPath("a", "new"),
 		})), nil
 	}
 	return req.Done(req.OrgPath("a", app.Slug, "quickstart"), "Application created.")

@@ -2,7 +2,6 @@ package developers
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 
 	"purser/fault"
 	"purser/ids"
@@ -43,17 +42,6 @@ func originPage(req *site.Request, word string) string {
 	return req.AppPath("quickstart")
 }
 
-// keyIDFor derives the id of the key that a form creates. The form carries an id, so
-// that a resubmitted form finds its key; mixed with the application's id, a browser
-// cannot choose the id of another application's key.
-func keyIDFor(app, form ids.ID) ids.ID {
-	sum := sha256.Sum256(append(app[:], form[:]...))
-	id := form // its first bytes are the time, by which keys are sorted
-	id[7] = sum[0]
-	copy(id[9:], sum[1:])
-	return id
-}
-
 // createKey creates the key and shows its secret in this response, the only one that
 // contains it. A resubmitted form finds the existing key and shows no secret.
 func (s *Pages) createKey(req *site.Request) (site.Response, error) {
@@ -62,7 +50,7 @@ func (s *Pages) createKey(req *site.Request) (site.Response, error) {
 	if err != nil || number.IsZero() {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
 	}
-	id := keyIDFor(req.App.ID, number)
+	id := site.IDFor(req.App.ID, number)
 	spec, err := keySpec(req, f, id)
 	if err != nil {
 		return site.Response{}, err

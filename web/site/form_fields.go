@@ -1,13 +1,16 @@
 package site
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/metering"
+	"purser/views/component"
 )
 
 // The rules of catalog fields are those of package metering, which the API calls too.
@@ -72,6 +75,31 @@ func Choice[T ~string](f *Form, field string, offered ...T) T {
 	}
 	f.Fail(field, "Select an option.")
 	return chosen
+}
+
+// NewID is the id of what the form creates for an owner. The form carries one, so that a
+// form sent twice creates one thing; without it, the id is another one each time.
+func (f *Form) NewID(prefix string, owner ids.ID) ids.ID {
+	form, err := ids.Parse(prefix, f.Raw("id"))
+	if err != nil || form.IsZero() {
+		return ids.New()
+	}
+	return IDFor(owner, form)
+}
+
+// IDFor derives the id of what a form creates from the id in the form. Mixed with the
+// owner's, a browser cannot choose the id of another owner's.
+func IDFor(owner, form ids.ID) ids.ID {
+	sum := sha256.Sum256(append(owner[:], form[:]...))
+	id := form // its first bytes are the time, by which most are sorted
+	id[7] = sum[0]
+	copy(id[9:], sum[1:])
+	return id
+}
+
+// WithNewID is an empty form with an id.
+func WithNewID(prefix string) component.Draft {
+	return component.Draft{Values: map[string]string{"id": ids.New().Format(prefix)}}
 }
 
 // Revision is the revision that the form was opened with.
