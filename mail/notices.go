@@ -140,7 +140,7 @@ func (p noticePlace) letter(n notify.Notification) letters.Letter {
 		_ = json.Unmarshal(n.Data, &data) // what can't be read is left out
 		l.Subject, l.Paragraphs = "Low balance in "+name+": "+letters.Name(n.Identity), []string{"A customer's balance fell below a threshold" + in + "."}
 		if n.Type == notify.BalanceExhausted {
-			l.Subject, l.Paragraphs = "Balance used up in "+name+": "+letters.Name(n.Identity), []string{"Usage of a customer was declined because the balance is too low" + in + "."}
+			l.Subject, l.Paragraphs = "Usage declined in "+name+": "+letters.Name(n.Identity), []string{"Usage of a customer was declined because the balance is too low" + in + "."}
 		}
 		l.Facts = facts("Customer", letters.Name(n.Identity), "Credit", data.CreditKey, "Balance", credits(data.Balance), "Threshold", credits(data.Threshold), "Rule", data.Rule)
 		l.Button, l.Link = "View customer", p.link("/wallets/"+n.WalletID.Format(ids.Wallet))
@@ -148,7 +148,7 @@ func (p noticePlace) letter(n notify.Notification) letters.Letter {
 		var data notify.AllowanceData
 		_ = json.Unmarshal(n.Data, &data)
 		l.Subject = fmt.Sprintf("Allowance used to %d%% in %s: %s", data.Percent, name, letters.Name(n.Identity))
-		l.Paragraphs = []string{"A customer used most of an allowance" + in + "."}
+		l.Paragraphs = []string{fmt.Sprintf("A customer used %d%% of an allowance%s.", data.Percent, in)}
 		l.Facts = facts("Customer", letters.Name(n.Identity), "Feature", data.FeatureKey, "Used", fmt.Sprintf("%d of %d", data.Used, data.Limit), "Rule", data.Rule)
 		l.Button, l.Link = "View customer", p.link("/wallets/"+n.WalletID.Format(ids.Wallet))
 	case notify.WebhookPaused:

@@ -109,8 +109,8 @@ func TestMembersAreMailedOnce(t *testing.T) {
 	n.choose(t, tenancy.Owner, tenancy.MailPreferences{tenancy.MailWebhooks: tenancy.MailNone, tenancy.MailKeys: tenancy.MailNone})
 	n.announce(t, sample(notify.BalanceExhausted), sample(notify.AllowanceThreshold), sample(notify.KeyExpiring))
 	want = []string{
-		"admin@example.com: Allowance used to 80% in Chat: ", "admin@example.com: Balance used up in Chat: ",
-		"support@example.com: Allowance used to 80% in Chat: ", "support@example.com: Balance used up in Chat: ",
+		"admin@example.com: Allowance used to 80% in Chat: ", "admin@example.com: Usage declined in Chat: ",
+		"support@example.com: Allowance used to 80% in Chat: ", "support@example.com: Usage declined in Chat: ",
 	}
 	got := n.mailed(t)
 	for i := range got {
@@ -123,6 +123,11 @@ func TestMembersAreMailedOnce(t *testing.T) {
 	last := n.inbox.Received()[len(n.inbox.Received())-1]
 	if !strings.Contains(last.Text, "https://purser.example.com/account#mail") || !strings.Contains(last.Text, "Credit: tokens") && !strings.Contains(last.Text, "Feature: chat") {
 		t.Errorf("the mail says %s", last.Text)
+	}
+	for _, m := range n.inbox.Received() {
+		if strings.Contains(m.Subject, "Allowance") && !strings.Contains(m.Text, "A customer used 80% of an allowance") {
+			t.Errorf("the mail says %s", m.Text)
+		}
 	}
 }
 

@@ -208,6 +208,9 @@ func TestWebhookPages(t *testing.T) {
 		if got := b.post(t, path+"/replay", url.Values{"from": {"9"}, "to": {"2"}, "only": {"all"}}); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("a range that ends before it begins is answered with %d", got.status)
 		}
+		storetest.Exec(t, h.url, `UPDATE feeds SET last_seq = last_seq + 20000 WHERE app_id = $1`, h.app.ID)
+		says(t, b.post(t, path+"/replay", url.Values{"from": {"1"}, "only": {"all"}}), http.StatusUnprocessableEntity, "Replay up to 10000 first.") // as the field takes it
+		storetest.Exec(t, h.url, `UPDATE feeds SET last_seq = last_seq - 20000 WHERE app_id = $1`, h.app.ID)
 	})
 	t.Run("two edits of one revision meet", func(t *testing.T) {
 		revision := revisionIn(t, b.get(t, path+"/edit"))

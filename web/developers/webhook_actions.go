@@ -124,8 +124,8 @@ func (s *Pages) replayEndpoint(req *site.Request, e notify.Endpoint) (site.Respo
 		var err error
 		queued, err = req.Notifications().Replay(req.Context, replay)
 		if fault.Is(err, fault.InvalidRequest) {
-			f.Fail("to", fmt.Sprintf("A replay covers at most %s notifications. Replay up to #%s first.",
-				component.CountText(notify.MaxReplay), component.CountText(uint64(replay.From+notify.MaxReplay-1))))
+			f.Fail("to", fmt.Sprintf("A replay covers at most %s notifications. Replay up to %d first.",
+				component.CountText(notify.MaxReplay), replay.From+notify.MaxReplay-1))
 		} else if err != nil {
 			return site.Response{}, err
 		}
