@@ -147,7 +147,7 @@ var testsMayImport = map[string][]string{
 	// What talks to the provider is tested with the one that lives in the server.
 	"payments/stripe":  {"payments/sandbox", "payments/sandbox/sandboxtest", "fault", "ids"},
 	"payments/cashier": {"notify/delivery", "payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/notifications", "store/people", "store/reports", "store/verify"},
-	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "metering", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
+	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "ids", "metering", "notify", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
 	// The pages are tested as a whole: api for the export; jobs to send webhooks; persist to move an application's clock.
 	"web": with(nouns, "api", "jobs", "payments/sandbox/persist", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups"),
