@@ -269,6 +269,11 @@ func TestMembers(t *testing.T) {
 		if first.location != r.orgPath("a", "twice", "quickstart") || first.location != second.location {
 			t.Errorf("the applications %s and %s", first.location, second.location)
 		}
+		app.Set("name", "Thrice")
+		if got := owner.post(t, r.orgPath("a", "new"), app); got.location != r.orgPath("a", "thrice", "quickstart") {
+			t.Errorf("the form with another name: status %d, to %s", got.status, got.location)
+		}
+		app.Set("name", "Twice")
 		if got := owner.post(t, other, app); !strings.HasPrefix(got.location, strings.TrimSuffix(other, "new")+"twice") {
 			t.Errorf("the form of another organization: status %d, to %s", got.status, got.location)
 		}

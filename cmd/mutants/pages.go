@@ -3,7 +3,7 @@ package main
 // Bugs in what pages show of an application.
 var pageMutants = []mutant{
 	bug("a form chooses the id of another organization's application", "./web", "TestMembers",
-		once("web/site/form_fields.go", "\treturn IDFor(owner, form)\n", "\treturn form\n")),
+		once("web/site/form_fields.go", "\treturn IDFor(owner, form, values...)\n", "\treturn form\n")),
 	bug("the Go client follows redirects", "./cmd/purser", "TestClientsRepeatOnlyWhatIsSafe",
 		once("docs/clients/purser.go.txt", "{ return http.ErrUseLastResponse }", "{ return nil }")),
 	bug("the Python client follows redirects", "./cmd/purser", "TestClientsRepeatOnlyWhatIsSafe",

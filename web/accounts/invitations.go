@@ -60,7 +60,7 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	i := people.Invitation{
-		ID: f.NewID(ids.Invitation, req.Org.ID), OrgID: req.Org.ID, Note: note, Email: email, Access: given, InvitedBy: req.User.ID,
+		ID: f.NewID(ids.Invitation, req.Org.ID, "note", "email"), OrgID: req.Org.ID, Note: note, Email: email, Access: given, InvitedBy: req.User.ID,
 		CreatedAt: s.Now(), ExpiresAt: s.Now() + invitationTTL.Milliseconds(),
 	}
 	address := s.Server.Address + invitationPath(link)

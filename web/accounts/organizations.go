@@ -44,7 +44,7 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	org, err := tenancy.NewOrganization(f.NewID(ids.Organization, req.User.ID), f.Text("name"), s.Now())
+	org, err := tenancy.NewOrganization(f.NewID(ids.Organization, req.User.ID, "name"), f.Text("name"), s.Now())
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
 	}
@@ -99,7 +99,7 @@ func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
 	if mode != "live" && mode != "development" {
 		f.Fail("mode", "Select an environment.")
 	}
-	app, err := tenancy.NewApplication(f.NewID(ids.Application, req.Org.ID), req.Org, f.Text("name"), mode == "live", s.Now())
+	app, err := tenancy.NewApplication(f.NewID(ids.Application, req.Org.ID, "name", "mode"), req.Org, f.Text("name"), mode == "live", s.Now())
 	if err := f.Check("name", err); err != nil {
 		return site.Response{}, err
 	}

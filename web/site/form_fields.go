@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,19 +79,28 @@ func Choice[T ~string](f *Form, field string, offered ...T) T {
 }
 
 // NewID is the id of what the form creates for an owner. The form carries one, so that a
-// form sent twice creates one thing; without it, the id is another one each time.
-func (f *Form) NewID(prefix string, owner ids.ID) ids.ID {
+// form sent twice creates one thing. With other values in the fields, as after going back in
+// the browser, or without an id in the form, it is another id.
+func (f *Form) NewID(prefix string, owner ids.ID, fields ...string) ids.ID {
 	form, err := ids.Parse(prefix, f.Raw("id"))
 	if err != nil || form.IsZero() {
 		return ids.New()
 	}
-	return IDFor(owner, form)
+	values := make([]string, len(fields))
+	for i, field := range fields {
+		values[i] = f.Text(field)
+	}
+	return IDFor(owner, form, values...)
 }
 
-// IDFor derives the id of what a form creates from the id in the form. Mixed with the
-// owner's, a browser cannot choose the id of another owner's.
-func IDFor(owner, form ids.ID) ids.ID {
-	sum := sha256.Sum256(append(owner[:], form[:]...))
+// IDFor derives the id of what a form creates from the id in the form and its values. Mixed
+// with the owner's id, a browser cannot choose the id of another owner's.
+func IDFor(owner, form ids.ID, values ...string) ids.ID {
+	mixed := slices.Concat(owner[:], form[:])
+	for _, value := range values {
+		mixed = strconv.AppendQuote(mixed, value)
+	}
+	sum := sha256.Sum256(mixed)
 	id := form // its first bytes are the time, by which most are sorted
 	id[7] = sum[0]
 	copy(id[9:], sum[1:])
