@@ -20,7 +20,7 @@ const DepositColumns = `
 type Deposit struct {
 	ID             ids.ID
 	Identity       string
-	WalletID       ids.ID // that must be the one of Identity when it is made; zero for any. It is not read
+	WalletID       ids.ID // the wallet that a new deposit must go to; zero for any. Not set in one that is read
 	Seq            int64
 	CreditKey      string
 	Amount         metering.Amount
