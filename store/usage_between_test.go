@@ -190,7 +190,7 @@ func TestMemoryChangesBetweenTwoLooks(t *testing.T) {
 			calls.Store(1_000_000)
 			var change func()
 			clock := func() int64 {
-				if calls.Add(1) == 2 { // the first is for the look, this one for the decision
+				if calls.Add(1) == 3 { // the first is for old ids, the second for the look, this one for the decision
 					change()
 				}
 				return moment
