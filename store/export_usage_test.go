@@ -194,7 +194,7 @@ func (u *Engine) BulkTurnTaken() bool {
 }
 
 // OnAnotherServer is a connection to another server than before.
-func (u *Engine) OnAnotherServer() { u.server.Add(1) }
+func (u *Engine) OnAnotherServer() { u.serverStart.Add(1) }
 
 // Borrow readies a connection of the store's pool for the hot path.
 func (u *Engine) Borrow(ctx context.Context) error {

@@ -130,7 +130,7 @@ type Engine struct {
 	observeBatch                                                func(Batch)
 	tracer                                                      trace.Tracer
 	conflicts, prefetched, splits, retries, differing, borrowed atomic.Int64
-	server                                                      atomic.Int64 // when the server of the newest connection started
+	serverStart                                                 atomic.Int64 // of the Postgres of the newest connection
 }
 
 // OpenEngine starts a usage engine on an open store.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"iter"
 	"maps"
 	"sync"
 	"time"
@@ -24,6 +25,13 @@ const (
 	// maxKeyedRows is the limit of keyed rows per wallet. A wallet beyond it is
 	// evicted, not trimmed: one that deduplicates by entity could grow without bound.
 	maxKeyedRows = 512
+
+	// contentionPeriod is how long a wallet is processed under locks after another node
+	// changed it.
+	contentionPeriod = 3 * time.Second
+	// duplicatePeriod is how long event ids of an application are looked up first after
+	// it sent a duplicate.
+	duplicatePeriod = 100 * time.Millisecond
 )
 
 // pricedFeature is a feature with the number that its price has in events.
@@ -134,19 +142,19 @@ type usageCache struct {
 	duplicateHeavy *simplelru.LRU[ids.ID, time.Time]
 	// Of a failed batch, until the retry has read them: the versions that it expected, and
 	// the applications of which one has repeated an event id.
-	conflicting map[walletKey]int64
-	repeating   map[ids.ID]bool
-	server      int64 // that the batches before were written to
+	expectedVersions map[walletKey]int64
+	suspectedRepeats map[ids.ID]bool
+	serverStart      int64 // of the Postgres that the batches before were written to
 }
 
 func newUsageCache(wallets int) *usageCache {
 	m := &usageCache{
-		apps:           newLRU[ids.ID, *cachedApp](maxCachedApps, nil),
-		maxRows:        rowsPerWallet * wallets,
-		contended:      newLRU[walletKey, time.Time](wallets, nil),
-		duplicateHeavy: newLRU[ids.ID, time.Time](maxCachedApps, nil),
-		conflicting:    make(map[walletKey]int64),
-		repeating:      make(map[ids.ID]bool),
+		apps:             newLRU[ids.ID, *cachedApp](maxCachedApps, nil),
+		maxRows:          rowsPerWallet * wallets,
+		contended:        newLRU[walletKey, time.Time](wallets, nil),
+		duplicateHeavy:   newLRU[ids.ID, time.Time](maxCachedApps, nil),
+		expectedVersions: make(map[walletKey]int64),
+		suspectedRepeats: make(map[ids.ID]bool),
 	}
 	m.wallets = newLRU(wallets, func(_ walletKey, w *walletState) { m.rows, w.counted = m.rows-w.counted, 0 })
 	return m
@@ -167,6 +175,103 @@ func isActive[K comparable](notes *simplelru.LRU[K, time.Time], key K) bool {
 	return noted && time.Now().Before(until)
 }
 
+// partition separates requests that can be decided from the cache from the rest.
+func (m *usageCache) partition(requests []*request, now int64) (known, rest []*request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range requests {
+		if m.lookupWallet(r, now) != nil && !isActive(m.duplicateHeavy, r.Scope.AppID) {
+			known = append(known, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return known, rest
+}
+
+// misses are the requests that a read could make decidable from the cache. Contended
+// wallets and events that may be packed are left to the pessimistic path.
+func (m *usageCache) misses(requests []*request) (list []*request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range requests {
+		app, known := m.apps.Peek(r.Scope.AppID)
+		if !isActive(m.duplicateHeavy, r.Scope.AppID) && !isActive(m.contended, walletKey{r.Scope.AppID, r.Identity}) && !(known && mayRepeatPacked(r, app.packedBefore)) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// lookupWallet returns the cached wallet of a request and fills in its feature. It
+// returns nil when the wallet, feature or key is not cached, or a keyed row is missing.
+func (m *usageCache) lookupWallet(r *request, now int64) *walletState {
+	app, known := m.apps.Get(r.Scope.AppID)
+	if !known || app.keys[r.KeyID] == nil || app.features[r.FeatureKey] == nil || mayRepeatPacked(r, app.packedBefore) {
+		return nil
+	}
+	w, known := m.wallets.Get(walletKey{r.Scope.AppID, r.Identity})
+	if !known {
+		return nil
+	}
+	r.Feature = &app.features[r.FeatureKey].Feature
+	w.state.Now = now + app.clockOffset
+	if !w.canDecide(r.Usage.Usage) {
+		return nil
+	}
+	return w
+}
+
+// lookupCatalog fills in the features and keys that the requests name. It returns false
+// when one is not cached. The transaction checks that they are current.
+func (m *usageCache) lookupCatalog(b *appBatch) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	app, known := m.apps.Get(b.scope.AppID)
+	if !known {
+		return false
+	}
+	for _, r := range b.requests {
+		feature, key := app.features[r.FeatureKey], app.keys[r.KeyID]
+		if feature == nil || key == nil {
+			return false
+		}
+		if b.features[r.FeatureKey] == nil {
+			copied := *feature // the batch may mark it as used, and the cache is shared
+			b.features[r.FeatureKey] = &copied
+		}
+		b.keys[r.KeyID] = key
+	}
+	b.epoch, b.clockOffset, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.rules, app.packedBefore
+	return true
+}
+
+// decideCached fills batches with cached state and has them decided under the mutex. From
+// then until putCommitted or invalidate the batch owns the wallets that it touches. Another
+// server may lack wallets that are cached: a standby that took over.
+func (m *usageCache) decideCached(serverStart int64, batches []*appBatch, decide func(*appBatch)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.serverStart != serverStart {
+		m.apps.Purge()
+		m.wallets.Purge()
+	}
+	m.serverStart = serverStart
+	for _, b := range batches {
+		app, known := m.apps.Get(b.scope.AppID)
+		if !known {
+			continue
+		}
+		b.epoch, b.clockOffset, b.features, b.keys, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.features, app.keys, app.rules, app.packedBefore
+		for _, r := range b.requests {
+			if w, known := m.wallets.Get(walletKey{b.scope.AppID, r.Identity}); known {
+				b.wallets[r.Identity] = w
+			}
+		}
+		decide(b)
+	}
+}
+
 // put caches what a batch has read, and what it has committed if it wrote.
 func (m *usageCache) put(b *appBatch) {
 	m.mu.Lock()
@@ -178,8 +283,8 @@ func (m *usageCache) put(b *appBatch) {
 		if b.locked && b.wallets[r.Identity] == nil { // its wallet has another identity by now
 			m.wallets.Remove(walletKey{b.scope.AppID, r.Identity})
 		}
-		if m.repeating[b.scope.AppID] && (r.decision.Verdict == metering.Duplicate || r.decision.Code == fault.GroupConflict) {
-			delete(m.repeating, b.scope.AppID)
+		if m.suspectedRepeats[b.scope.AppID] && (r.decision.Verdict == metering.Duplicate || r.decision.Code == fault.GroupConflict) {
+			delete(m.suspectedRepeats, b.scope.AppID)
 			m.duplicateHeavy.Add(b.scope.AppID, time.Now().Add(duplicatePeriod))
 		}
 	}
@@ -231,22 +336,22 @@ func (w *walletState) mergeKeyedRows(other *walletState) {
 }
 
 func (m *usageCache) putWallet(app ids.ID, identity string, w *walletState) {
-	address := walletKey{app, identity}
-	if version, suspected := m.conflicting[address]; suspected {
-		delete(m.conflicting, address)
+	key := walletKey{app, identity}
+	if version, suspected := m.expectedVersions[key]; suspected {
+		delete(m.expectedVersions, key)
 		if version != w.loaded {
-			m.contended.Add(address, time.Now().Add(contentionPeriod))
+			m.contended.Add(key, time.Now().Add(contentionPeriod))
 		}
 	}
-	if w.keyedRows() > maxKeyedRows || isActive(m.contended, address) {
-		m.wallets.Remove(address)
+	if w.keyedRows() > maxKeyedRows || isActive(m.contended, key) {
+		m.wallets.Remove(key)
 		return
 	}
 	w.state.Events = nil // it belongs to the batch
 	if w.counted == 0 {
-		m.wallets.Remove(address) // an earlier read, with rows of its own
+		m.wallets.Remove(key) // an earlier read, with rows of its own
 	}
-	m.wallets.Add(address, w)
+	m.wallets.Add(key, w)
 	m.count(w)
 }
 
@@ -257,4 +362,56 @@ func (m *usageCache) count(w *walletState) {
 	for m.rows > m.maxRows {
 		m.wallets.RemoveOldest()
 	}
+}
+
+// putCommitted stores the state that an optimistic batch has committed.
+func (m *usageCache) putCommitted(batches []*appBatch) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range batches {
+		b.markCommitted()
+		for identity, w := range b.wallets {
+			m.putWallet(b.scope.AppID, identity, w)
+		}
+	}
+}
+
+// invalidate evicts the state of a failed batch. The pessimistic retry shows which wallets
+// had changed and which applications repeat event ids, so that the next batch does not fail
+// again.
+func (m *usageCache) invalidate(batches []*appBatch, repeated bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.expectedVersions)
+	clear(m.suspectedRepeats)
+	for _, b := range batches {
+		m.suspectedRepeats[b.scope.AppID] = repeated
+		m.apps.Remove(b.scope.AppID)
+		for identity, w := range b.wallets {
+			key := walletKey{b.scope.AppID, identity}
+			m.expectedVersions[key] = w.version
+			m.wallets.Remove(key)
+		}
+	}
+}
+
+// evict evicts wallets that another lane changed, or this node outside the engine. A
+// batch that is using one fails its version check.
+func (m *usageCache) evict(app ids.ID, identities iter.Seq[string]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.wallets.Len() == 0 {
+		return // as in the lanes of batches of most servers
+	}
+	for identity := range identities {
+		m.wallets.Remove(walletKey{app, identity})
+	}
+}
+
+// purge evicts everything.
+func (m *usageCache) purge() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.apps.Purge()
+	m.wallets.Purge()
 }

@@ -184,7 +184,7 @@ func (e *Engine) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	e.server.Store(started)
+	e.serverStart.Store(started)
 	for _, f := range txCommands {
 		if _, err := conn.Prepare(ctx, f.Name, f.SQL); err != nil {
 			return fmt.Errorf("store: preparing %s: %w", f.SQL, err)

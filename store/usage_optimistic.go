@@ -3,14 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/pg"
 	"purser/store/internal/wire"
@@ -119,50 +116,12 @@ func (l *lane) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBa
 	return nil
 }
 
-// lookupCatalog fills in the features and keys that the requests name. It returns false
-// when one is not cached. The transaction checks that they are current.
-func (m *usageCache) lookupCatalog(b *appBatch) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	app, known := m.apps.Get(b.scope.AppID)
-	if !known {
-		return false
-	}
-	for _, r := range b.requests {
-		feature, key := app.features[r.FeatureKey], app.keys[r.KeyID]
-		if feature == nil || key == nil {
-			return false
-		}
-		if b.features[r.FeatureKey] == nil {
-			copied := *feature // the batch may mark it as used, and the cache is shared
-			b.features[r.FeatureKey] = &copied
-		}
-		b.keys[r.KeyID] = key
-	}
-	b.epoch, b.clockOffset, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.rules, app.packedBefore
-	return true
-}
-
-// misses are the requests that a read could make decidable from the cache. Contended
-// wallets and events that may be packed are left to the pessimistic path.
-func (m *usageCache) misses(requests []*request) (list []*request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range requests {
-		app, known := m.apps.Peek(r.Scope.AppID)
-		if !isActive(m.duplicateHeavy, r.Scope.AppID) && !isActive(m.contended, walletKey{r.Scope.AppID, r.Identity}) && !(known && mayRepeatPacked(r, app.packedBefore)) {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
 // optimistic is one attempt from the cache: decide, then verify versions and write in
 // one round trip.
 func (l *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	pipe := wire.NewPipe(ctx, conn)
 	pipe.SendCommand(pg.BeginTx)
-	l.cache.lookup(l.engine.server.Load(), batches, func(b *appBatch) {
+	l.cache.decideCached(l.engine.serverStart.Load(), batches, func(b *appBatch) {
 		b.resolve(now)
 		b.decideAccepted(now, l.ordered)
 	})
@@ -232,124 +191,4 @@ func (b *appBatch) acceptUnit(unit []*request, now int64) bool {
 	b.apply(w, r)
 	b.raise(w, &r.decision)
 	return true
-}
-
-const (
-	// contentionPeriod is how long a wallet is processed under locks after another node
-	// changed it.
-	contentionPeriod = 3 * time.Second
-	// duplicatePeriod is how long event ids of an application are looked up first after
-	// it sent a duplicate.
-	duplicatePeriod = 100 * time.Millisecond
-)
-
-// invalidate evicts the state of a failed batch. The pessimistic retry shows which wallets
-// had changed and which applications repeat event ids, so that the next batch does not fail
-// again.
-func (m *usageCache) invalidate(batches []*appBatch, repeated bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	clear(m.conflicting)
-	clear(m.repeating)
-	for _, b := range batches {
-		m.repeating[b.scope.AppID] = repeated
-		m.apps.Remove(b.scope.AppID)
-		for identity, w := range b.wallets {
-			address := walletKey{b.scope.AppID, identity}
-			m.conflicting[address] = w.version
-			m.wallets.Remove(address)
-		}
-	}
-}
-
-// purge evicts everything.
-func (m *usageCache) purge() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.apps.Purge()
-	m.wallets.Purge()
-}
-
-// evict evicts wallets that another lane changed, or this node outside the engine. A
-// batch that is using one fails its version check.
-func (m *usageCache) evict(app ids.ID, identities iter.Seq[string]) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.wallets.Len() == 0 {
-		return // as in the lanes of batches of most servers
-	}
-	for identity := range identities {
-		m.wallets.Remove(walletKey{app, identity})
-	}
-}
-
-// partition separates requests that can be decided from the cache from the rest.
-func (m *usageCache) partition(requests []*request, now int64) (known, rest []*request) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range requests {
-		if m.lookupWallet(r, now) != nil && !isActive(m.duplicateHeavy, r.Scope.AppID) {
-			known = append(known, r)
-		} else {
-			rest = append(rest, r)
-		}
-	}
-	return known, rest
-}
-
-// lookupWallet returns the cached wallet of a request and fills in its feature. It
-// returns nil when the wallet, feature or key is not cached, or a keyed row is missing.
-func (m *usageCache) lookupWallet(r *request, now int64) *walletState {
-	app, known := m.apps.Get(r.Scope.AppID)
-	if !known || app.keys[r.KeyID] == nil || app.features[r.FeatureKey] == nil || mayRepeatPacked(r, app.packedBefore) {
-		return nil
-	}
-	w, known := m.wallets.Get(walletKey{r.Scope.AppID, r.Identity})
-	if !known {
-		return nil
-	}
-	r.Feature = &app.features[r.FeatureKey].Feature
-	w.state.Now = now + app.clockOffset
-	if !w.canDecide(r.Usage.Usage) {
-		return nil
-	}
-	return w
-}
-
-// lookup fills batches with cached state and has them decided under the mutex. From
-// then until putCommitted or invalidate the batch owns the wallets that it touches. Another
-// server may lack wallets that are cached: a standby that took over.
-func (m *usageCache) lookup(server int64, batches []*appBatch, decide func(*appBatch)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.server != server {
-		m.apps.Purge()
-		m.wallets.Purge()
-	}
-	m.server = server
-	for _, b := range batches {
-		app, known := m.apps.Get(b.scope.AppID)
-		if !known {
-			continue
-		}
-		b.epoch, b.clockOffset, b.features, b.keys, b.rules, b.packedBefore = app.epoch, app.clockOffset, app.features, app.keys, app.rules, app.packedBefore
-		for _, r := range b.requests {
-			if w, known := m.wallets.Get(walletKey{b.scope.AppID, r.Identity}); known {
-				b.wallets[r.Identity] = w
-			}
-		}
-		decide(b)
-	}
-}
-
-// putCommitted stores the state that an optimistic batch has committed.
-func (m *usageCache) putCommitted(batches []*appBatch) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, b := range batches {
-		b.markCommitted()
-		for identity, w := range b.wallets {
-			m.putWallet(b.scope.AppID, identity, w)
-		}
-	}
 }

@@ -19,7 +19,7 @@ var bulkMutants = []mutant{
 	bug("every group with a recorded id fails its batch", "./store", "TestAGroupThatRepeatsAnIDIsLookedUpFirst",
 		once("store/usage_cache.go", " || r.decision.Code == fault.GroupConflict)", " || r.decision.Code == fault.InternalError)")),
 	bug("an id twice in one batch slows its application", "./store", "TestAnIDThatIsRepeatedInItsBatchSlowsNoOther",
-		once("store/usage_cache.go", "if m.repeating[b.scope.AppID] && (", "if (")),
+		once("store/usage_cache.go", "if m.suspectedRepeats[b.scope.AppID] && (", "if (")),
 	bug("a mistaken group is kept as a denial", "./store", "TestDenialsOfBatchesAndGroupsAreKept",
 		once("store/usage_bulk.go", "if member.decision.Code != fault.GroupConflict {", "if fault.GroupConflict != \"\" {")),
 	bug("a refused group is half applied", "./store", "TestARefusedGroupChargesNothing",

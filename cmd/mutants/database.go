@@ -3,7 +3,7 @@ package main
 // Bugs in how a node reads the time, keeps deadlines and judges its database.
 var databaseMutants = []mutant{
 	bug("a wallet that a failover lost comes back with its balance", "./store", "TestALostWalletDoesNotComeBack",
-		once("store/usage_optimistic.go", "if m.server != server {", "if m.server == -1 {")),
+		once("store/usage_cache.go", "if m.serverStart != serverStart {", "if m.serverStart == -1 {")),
 	bug("a wallet that a failover lost comes back on a borrowed connection", "./store", "TestALostWalletDoesNotComeBack",
 		once("store/usage_conns.go", "\tif err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {\n", "\tserver := h.engine.server.Load()\n\terr = h.engine.prepareConn(ctx, conn.Conn())\n\th.engine.server.Store(server)\n\tif err != nil {\n")),
 	bug("deposits that wait for the audit log hold all connections", "./store", "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",

@@ -39,7 +39,7 @@ var walletMutants = []mutant{
 		once("store/internal/identities/renames.go", "\tif _, err := tx.AdvanceEpoch(ctx); err != nil {\n\t\treturn err\n\t}\n", ""),
 		once("store/usage_write.go", "AND identity = $4 THEN", "AND $4::text IS NOT NULL THEN")),
 	bug("an event of the old identity writes the counter of before the rename", "./store", "TestARenamedWalletKeepsItsAllowance",
-		once("store/usage_optimistic.go", "\t\t\t\tb.wallets[r.Identity] = w\n", "\t\t\t\tb.wallets[r.Identity] = w\n\t\t\t\tb.byID[w.state.Wallet.ID] = w\n"),
+		once("store/usage_cache.go", "\t\t\t\tb.wallets[r.Identity] = w\n", "\t\t\t\tb.wallets[r.Identity] = w\n\t\t\t\tb.byID[w.state.Wallet.ID] = w\n"),
 		once("store/usage_write.go", "r.wallet.state.Used[", "b.byID[r.WalletID].state.Used[")),
 	bug("a wallet stays cached under the identity that it had", "./store", "TestARenamedWalletKeepsItsAllowance",
 		once("store/usage_cache.go", "if b.locked && b.wallets[r.Identity] == nil {", "if b.locked && b.wallets == nil {")),
