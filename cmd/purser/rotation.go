@@ -84,31 +84,13 @@ func (c resealCounts) resealed() int { return c.seeds + c.accounts + c.endpoints
 
 func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 	err = r.store.Directory().ResealSeeds(ctx, func(user ids.ID, sealed []byte) []byte {
-		again, changed, err := r.seals.Rewrap(vault.SeedOf(user), sealed)
-		switch {
-		case err != nil:
-			pass.lost++
-			r.log.Error("a stored secret cannot be opened", "purpose", "authenticator", "user", user.Format(ids.User), "cause", err)
-		case changed:
-			pass.seeds++
-			return again
-		}
-		return nil
+		return r.rewrap(vault.SeedOf(user), sealed, &pass.seeds, &pass.lost, "purpose", "authenticator", "user", user.Format(ids.User))
 	})
 	if err != nil {
 		return pass, err
 	}
 	err = r.store.Outbox().Reseal(ctx, func(id ids.ID, sealed []byte) []byte {
-		again, changed, err := r.seals.Rewrap(mail.Place(id), sealed)
-		switch {
-		case err != nil:
-			pass.lost++
-			r.log.Error("a stored secret cannot be opened", "purpose", "mail", "mail", id.String(), "cause", err)
-		case changed:
-			pass.mails++
-			return again
-		}
-		return nil
+		return r.rewrap(mail.Place(id), sealed, &pass.mails, &pass.lost, "purpose", "mail", "mail", id.String())
 	})
 	if err != nil {
 		return pass, err
@@ -129,4 +111,18 @@ func (r rotation) reseal(ctx context.Context) (pass resealCounts, err error) {
 		pass.endpoints, pass.lost = pass.endpoints+sealed, pass.lost+unreadable
 	}
 	return pass, nil
+}
+
+// rewrap returns a secret under the current key, or nil when it has to stay as it is.
+func (r rotation) rewrap(place vault.Place, sealed []byte, done, lost *int, what ...any) []byte {
+	again, changed, err := r.seals.Rewrap(place, sealed)
+	switch {
+	case err != nil:
+		*lost++
+		r.log.Error("a stored secret cannot be opened", append(what, "cause", err)...)
+	case changed:
+		*done++
+		return again
+	}
+	return nil
 }

@@ -94,30 +94,11 @@ var (
 		DELETE FROM denial_records WHERE app_id = $1 AND id IN (
 			SELECT d.id FROM denial_records d WHERE d.app_id = $1 AND d.id < $2 ORDER BY d.id LIMIT $3)`)
 
-	listDenials = pg.Declare("list denials", `
-		SELECT `+denialColumns+` FROM (
-			SELECT `+storedDenialColumns+` FROM (
-				SELECT `+storedDenialColumns+` FROM denial_records
-				WHERE app_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
-			) scanned`+filteredDenials+`
-		) d`+denialJoins+`
-		ORDER BY d.id DESC`)
+	listDenials   = denialsWhere("list denials", "")
+	listDenialsOf = denialsWhere("list denials of an identity", "identity = $10 AND ")
 
-	listDenialsOf = pg.Declare("list denials of an identity", `
-		SELECT `+denialColumns+` FROM (
-			SELECT `+storedDenialColumns+` FROM (
-				SELECT `+storedDenialColumns+` FROM denial_records
-				WHERE app_id = $1 AND identity = $10 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
-			) scanned`+filteredDenials+`
-		) d`+denialJoins+`
-		ORDER BY d.id DESC`)
-
-	// Where a scan of this many denials ends.
-	denialScanEnd = pg.Declare("find end of denials scan", `
-		SELECT id FROM denial_records WHERE app_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC OFFSET $4 LIMIT 1`)
-
-	denialScanEndOf = pg.Declare("find end of denials scan of an identity", `
-		SELECT id FROM denial_records WHERE app_id = $1 AND identity = $5 AND id < $2 AND id >= $3 ORDER BY id DESC OFFSET $4 LIMIT 1`)
+	denialScanEnd   = denialScanEndWhere("find end of denials scan", "")
+	denialScanEndOf = denialScanEndWhere("find end of denials scan of an identity", "identity = $5 AND ")
 
 	listDenialsByRequest = pg.Declare("list denials of a request", `
 		SELECT `+denialColumns+` FROM (
@@ -133,6 +114,23 @@ var (
 	selectFeatureID = pg.Declare("select feature id for denials", `
 		SELECT id FROM features WHERE app_id = $1 AND key = $2`)
 )
+
+func denialsWhere(name, condition string) pg.Statement {
+	return pg.Declare(name, `
+		SELECT `+denialColumns+` FROM (
+			SELECT `+storedDenialColumns+` FROM (
+				SELECT `+storedDenialColumns+` FROM denial_records
+				WHERE app_id = $1 AND `+condition+`id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
+			) scanned`+filteredDenials+`
+		) d`+denialJoins+`
+		ORDER BY d.id DESC`)
+}
+
+// denialScanEndWhere finds where a scan of this many denials ends.
+func denialScanEndWhere(name, condition string) pg.Statement {
+	return pg.Declare(name, `
+		SELECT id FROM denial_records WHERE app_id = $1 AND `+condition+`id < $2 AND id >= $3 ORDER BY id DESC OFFSET $4 LIMIT 1`)
+}
 
 // writeDenials stores denials and deletes some expired ones.
 func (tx appTx) writeDenials(ctx context.Context, list []Denial, oldest ids.ID) error {

@@ -108,42 +108,16 @@ var (
 		DELETE FROM request_failures WHERE app_id = $1 AND id IN (
 			SELECT f.id FROM request_failures f WHERE f.app_id = $1 AND f.id < $2 ORDER BY f.id LIMIT $3)`)
 
-	listFailures = pg.Declare("list request failures", `
-		SELECT `+requestColumns+` FROM (
-			SELECT `+storedRequestColumns+` FROM (
-				SELECT `+storedRequestColumns+` FROM request_failures
-				WHERE app_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
-			) scanned`+filteredRequests+`
-		) r`+requestJoins+` ORDER BY r.id DESC`)
-
-	listFailuresByIdentity = pg.Declare("filter request failures of an identity", `
-		SELECT `+requestColumns+` FROM (
-			SELECT `+storedRequestColumns+` FROM (
-				SELECT `+storedRequestColumns+` FROM request_failures
-				WHERE app_id = $1 AND identity = $11 AND id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
-			) scanned`+filteredRequests+`
-		) r`+requestJoins+` ORDER BY r.id DESC`)
+	listFailures           = failuresWhere("list request failures", "")
+	listFailuresByIdentity = failuresWhere("filter request failures of an identity", "identity = $11 AND ")
 
 	// Where a scan of this many failures ends.
 	failureScanEnd = pg.Declare("find end of failures scan", `
 		SELECT id FROM request_failures WHERE app_id = $1 AND id < $2 AND id >= $3 ORDER BY id DESC OFFSET $4 LIMIT 1`)
 
 	// The whole ring is read: it is small and unordered. Its identity is filtered here.
-	listRequests = pg.Declare("list requests", `
-		SELECT `+requestColumns+` FROM (
-			SELECT `+storedRequestColumns+` FROM (
-				SELECT `+storedRequestColumns+` FROM recent_requests
-				WHERE app_id = $1 AND id < $2 AND id >= $3 LIMIT $4
-			) scanned`+filteredRequests+`
-		) r`+requestJoins+` ORDER BY r.id DESC`)
-
-	listRequestsOf = pg.Declare("list requests of an identity", `
-		SELECT `+requestColumns+` FROM (
-			SELECT `+storedRequestColumns+` FROM (
-				SELECT `+storedRequestColumns+` FROM recent_requests
-				WHERE app_id = $1 AND identity = $11 AND id < $2 AND id >= $3 LIMIT $4
-			) scanned`+filteredRequests+`
-		) r`+requestJoins+` ORDER BY r.id DESC`)
+	listRequests   = requestsWhere("list requests", "")
+	listRequestsOf = requestsWhere("list requests of an identity", "identity = $11 AND ")
 
 	selectFailure = pg.Declare("select request failure", `
 		SELECT `+requestColumns+` FROM (
@@ -155,6 +129,26 @@ var (
 			SELECT `+storedRequestColumns+` FROM recent_requests WHERE app_id = $1 AND id = $2 LIMIT 1
 		) r`+requestJoins)
 )
+
+func failuresWhere(name, condition string) pg.Statement {
+	return pg.Declare(name, `
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM (
+				SELECT `+storedRequestColumns+` FROM request_failures
+				WHERE app_id = $1 AND `+condition+`id < $2 AND id >= $3 ORDER BY id DESC LIMIT $4
+			) scanned`+filteredRequests+`
+		) r`+requestJoins+` ORDER BY r.id DESC`)
+}
+
+func requestsWhere(name, condition string) pg.Statement {
+	return pg.Declare(name, `
+		SELECT `+requestColumns+` FROM (
+			SELECT `+storedRequestColumns+` FROM (
+				SELECT `+storedRequestColumns+` FROM recent_requests
+				WHERE app_id = $1 AND `+condition+`id < $2 AND id >= $3 LIMIT $4
+			) scanned`+filteredRequests+`
+		) r`+requestJoins+` ORDER BY r.id DESC`)
+}
 
 // writeRequests overwrites the oldest requests of the ring.
 func (tx appTx) writeRequests(ctx context.Context, list []Request) error {
