@@ -101,25 +101,45 @@ func TestTheUnitIsOneThatSystemdAccepts(t *testing.T) {
 	}
 }
 
-// The secrets of compose.yaml are written as the guide says, under the umask of most machines.
-func TestTheGuideKeepsTheSecretsOfComposePrivate(t *testing.T) {
+// The guide's commands write secrets and backups under the umask and the shell of most
+// machines. Run again, they must not overwrite a secret key that stored secrets need.
+func TestTheGuideKeepsSecretsPrivateAndOverwritesNothing(t *testing.T) {
 	t.Parallel()
-	line := regexp.MustCompile(`(?m)^\(umask .*$`).FindString(read(t, "../docs/install.md"))
-	folder := t.TempDir()
-	shell := exec.CommandContext(t.Context(), "sh", "-euc", "umask 022\nopenssl() { echo \"$*\"; }\n"+line)
-	shell.Dir = folder
-	if out, err := shell.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, out)
-	}
-	secrets := filepath.Join(folder, ".env")
-	info, err := os.Stat(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode().Perm() != 0o600 {
-		t.Errorf("the secrets have mode %v", info.Mode())
-	}
-	if got, want := read(t, secrets), "POSTGRES_PASSWORD=rand -hex 24\nPURSER_SECRET_KEY=rand -hex 32\n"; got != want {
-		t.Errorf("the file is %q", got)
+	guide := read(t, "../docs/install.md")
+	for _, c := range []struct{ name, line, file, want string }{
+		{"systemd", `(?m)^sudo sh -c '(umask .*)'$`, "purser.env", "PURSER_SECRET_KEY=rand -hex 32\n"},
+		{"compose", `(?m)^(\(umask .* \.env\))$`, ".env", "POSTGRES_PASSWORD=rand -hex 24\nPURSER_SECRET_KEY=rand -hex 32\n"},
+		{"backup", `(?m)^(\(umask .* pg_dump .*)$`, "purser.dump", "compose exec -T postgres pg_dump --username=purser --format=custom purser\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			line := regexp.MustCompile(c.line).FindStringSubmatch(guide)
+			if line == nil {
+				t.Fatal("the guide has no such line")
+			}
+			folder := t.TempDir()
+			run := func(answer string) ([]byte, error) {
+				shell := exec.CommandContext(t.Context(), "sh", "-euc", "umask 022\nopenssl() { echo \""+answer+"\"; }\ndocker() { openssl \"$@\"; }\n"+strings.ReplaceAll(line[1], "/etc/purser/", ""))
+				shell.Dir = folder
+				return shell.CombinedOutput()
+			}
+			if out, err := run("$*"); err != nil {
+				t.Fatalf("%s: %v\n%s", line[1], err, out)
+			}
+			if out, err := run("other"); err == nil || !strings.Contains(string(out), "exist") {
+				t.Errorf("run again: %v\n%s", err, out)
+			}
+			path := filepath.Join(folder, c.file)
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != 0o600 {
+				t.Errorf("the file has mode %v", info.Mode())
+			}
+			if got := read(t, path); got != c.want {
+				t.Errorf("the file is %q", got)
+			}
+		})
 	}
 }
