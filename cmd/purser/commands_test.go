@@ -259,7 +259,7 @@ func TestCommandsForADatabaseRefuseAFolderWithoutOne(t *testing.T) {
 	t.Parallel()
 	app := ids.New().Format(ids.Application)
 	for _, args := range [][]string{
-		{"verify"}, {"export", "--to", filepath.Join(t.TempDir(), "files")}, {"pack", "--keep", "2"}, {"backup", filepath.Join(t.TempDir(), "purser.dump")}, {"sandbox", "key", "--app", app},
+		{"verify"}, {"export", "--to", filepath.Join(t.TempDir(), "files")}, {"pack", "--keep", "2"}, {"backup", filepath.Join(t.TempDir(), "purser.dump")}, {"sandbox", "key", "--app", app}, {"migrate", "--adopt-secret-key"},
 		{"users", "reset", "--email", "ann@example.com"}, {"users", "own", "--email", "ann@example.com", "--org", "Acme"},
 	} {
 		for _, data := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none")} {
@@ -269,6 +269,23 @@ func TestCommandsForADatabaseRefuseAFolderWithoutOne(t *testing.T) {
 			}
 			if left, err := os.ReadDir(data); len(left) > 0 || err != nil && !os.IsNotExist(err) {
 				t.Errorf("purser %s leaves %v, %v", strings.Join(args, " "), left, err)
+			}
+		}
+	}
+}
+
+// Without the server's settings, a key is of a new database, and the server refuses it.
+func TestCommandsThatCreateADatabaseSaySo(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"keys", "create", "--org", "Acme", "--app", "Chat", "--preset", "setup"}, {"migrate"}} {
+		data := storetest.DataDir(t)
+		for _, isNew := range []bool{true, false} {
+			var diagnostics bytes.Buffer
+			if err := run(t.Context(), args, []string{"PURSER_DATA=" + data}, io.Discard, &diagnostics); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(diagnostics.String(), "Created a new database in "+data+"."); got != isNew {
+				t.Errorf("purser %s on a new database (%v) prints %q", args[0], isNew, diagnostics.String())
 			}
 		}
 	}

@@ -43,10 +43,21 @@ func openExisting(ctx context.Context, c config, log *slog.Logger) (*database, e
 	return openDatabase(ctx, c, log)
 }
 
+// openOrCreate is openDatabase for commands that also work on an empty database. It prints
+// that it created one: without the server's settings, a command changes the wrong database.
+func openOrCreate(ctx context.Context, c config, log *slog.Logger, stderr io.Writer) (*database, error) {
+	missing := requireDatabase(c) != nil
+	db, err := openDatabase(ctx, c, log)
+	if err == nil && missing {
+		fmt.Fprintf(stderr, "Created a new database in %s. For the database of a server, name its folder with --data (PURSER_DATA), or set DATABASE_URL.\n", c.data)
+	}
+	return db, err
+}
+
 // requireDatabase refuses a data folder without a database, where one would be created.
 func requireDatabase(c config) error {
 	if c.databaseURL == "" && embedded.Missing(c.data) {
-		return fmt.Errorf("there is no database in %s: name its folder with --data (PURSER_DATA)", c.data)
+		return fmt.Errorf("there is no database in %s: name its folder with --data (PURSER_DATA), or set DATABASE_URL", c.data)
 	}
 	return nil
 }
@@ -95,7 +106,12 @@ func migrate(ctx context.Context, c config, args []string, stdout, stderr io.Wri
 	if err := c.parse(flags, args); err != nil {
 		return err
 	}
-	db, err := openDatabase(ctx, c, slog.New(slog.NewTextHandler(stderr, nil)))
+	if adopt {
+		if err := requireDatabase(c); err != nil {
+			return err
+		}
+	}
+	db, err := openOrCreate(ctx, c, slog.New(slog.NewTextHandler(stderr, nil)), stderr)
 	if err != nil {
 		return err
 	}

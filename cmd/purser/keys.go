@@ -47,7 +47,7 @@ func createKey(ctx context.Context, c config, args []string, stdout, stderr io.W
 	if _, _, err := order.spec(0); err != nil {
 		return err
 	}
-	db, err := openDatabase(ctx, c, commandLog(stderr))
+	db, err := openOrCreate(ctx, c, commandLog(stderr), stderr)
 	if err != nil {
 		return err
 	}
