@@ -27,7 +27,9 @@ type config struct {
 	data        string
 	databaseURL string
 	baseURL     string
-	metricsAddr string
+	// everyNetwork is set if the base URL stands for a wildcard listen address.
+	everyNetwork bool
+	metricsAddr  string
 	// sandboxAddr serves the sandbox's Stripe API at its root; empty for none.
 	sandboxAddr string
 	sandboxOff  bool
@@ -162,12 +164,35 @@ func (c *config) setSMTP(value string) error {
 	return nil
 }
 
-// mailHint warns about mails whose links lead nowhere.
-func (c *config) mailHint() string {
-	if c.smtp == nil || c.baseURL != "" {
+// linkHint warns about links that lead nowhere.
+func (c *config) linkHint() string {
+	switch host, _, _ := net.SplitHostPort(c.addr); {
+	case c.baseURL != "":
 		return ""
+	case isWildcard(host):
+		return "PURSER_BASE_URL is not set: links lead to 127.0.0.1, which other machines can't reach"
+	case c.smtp != nil:
+		return "PURSER_BASE_URL is not set: the links in mails lead to the listening address"
 	}
-	return "PURSER_BASE_URL is not set: the links in mails lead to the listening address"
+	return ""
+}
+
+// setDefaultBaseURL derives the base URL from the listen address, unless it is set. For a
+// wildcard it is this machine.
+func (c *config) setDefaultBaseURL(addr string) {
+	if c.baseURL != "" {
+		return
+	}
+	if host, port, err := net.SplitHostPort(addr); err == nil && isWildcard(host) {
+		addr, c.everyNetwork = net.JoinHostPort("127.0.0.1", port), true
+	}
+	c.baseURL = "http://" + addr
+}
+
+// isWildcard reports whether a listen address with this host is one of every network.
+func isWildcard(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
 
 // verifyIntervals are the intervals of verifications by kind; zero for kinds that are off.

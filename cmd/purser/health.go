@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 )
@@ -70,10 +69,7 @@ func localAddress(addr string) (string, error) {
 	if port == "0" {
 		return "", errors.New("--addr (PURSER_ADDR) has port 0: name the port that the server listens on")
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-		host = ""
-	}
-	if host == "" {
+	if isWildcard(host) {
 		host = "localhost" // both families
 	}
 	return net.JoinHostPort(host, port), nil

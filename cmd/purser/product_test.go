@@ -54,13 +54,13 @@ type process struct {
 }
 
 // startProcess serves until stop, or the end of the test.
-func startProcess(t *testing.T, environ []string) *process {
+func startProcess(t *testing.T, environ []string, args ...string) *process {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	p := &process{log: new(safeBuffer), end: end, ended: make(chan error, 1)}
 	stdout, printed := io.Pipe()
 	go func() {
-		err := run(ctx, []string{"serve", "--addr", "127.0.0.1:0"}, environ, printed, p.log)
+		err := run(ctx, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...), environ, printed, p.log)
 		printed.CloseWithError(err)
 		p.ended <- err
 	}()

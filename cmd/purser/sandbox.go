@@ -51,7 +51,7 @@ func sandboxURL(c config) string {
 	if err != nil {
 		return "http://" + c.sandboxAddr
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	if isWildcard(host) {
 		host = "127.0.0.1"
 		if base, err := url.Parse(c.baseURL); err == nil && base.Hostname() != "" {
 			host = base.Hostname()
@@ -136,9 +136,7 @@ func printSandboxKey(ctx context.Context, c config, args []string, stdout, stder
 	if !admitted {
 		return fmt.Errorf("%s is not a test application that uses the sandbox", *name)
 	}
-	if c.baseURL == "" {
-		c.baseURL = "http://" + c.addr
-	}
+	c.setDefaultBaseURL(c.addr)
 	return printSandbox(stdout, settingspage.SandboxAPI{URL: sandboxURL(c), Key: sandbox.KeyOf(secret.derive(sandboxKeys), app), Version: sandbox.APIVersion}, *asJSON)
 }
 

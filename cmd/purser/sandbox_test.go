@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"purser/store/storetest"
 )
 
 func TestTheSandboxHasAnAddressAndAKeyOfItsOwn(t *testing.T) {
@@ -48,6 +51,39 @@ func TestTheSandboxHasAnAddressAndAKeyOfItsOwn(t *testing.T) {
 	caller{t, root, shown.Key}.call(http.MethodGet, "/v1/account", "", http.StatusOK)
 	caller{t, p.base, shown.Key}.call(http.MethodGet, "/sandbox/stripe/v1/account", "", http.StatusOK)
 	caller{t, root, "sk_test_other"}.call(http.MethodGet, "/v1/account", "", http.StatusUnauthorized)
+}
+
+// A wildcard is no address for links. Though they then lead to this machine, other
+// machines reach the server: its sandbox must not send webhooks to programs here.
+func TestAServerOnEveryNetworkLinksToThisMachine(t *testing.T) {
+	t.Parallel()
+	environ := []string{"DATABASE_URL=" + storetest.FreshURL(t), "PURSER_SECRET_KEY=" + strings.Repeat("k", minSecretKey)}
+	p := startProcess(t, environ, "--addr", ":0")
+	if base := addressIn(p.greeting); !strings.HasPrefix(base, "http://127.0.0.1:") || !strings.Contains(p.greeting, base+"/setup/") {
+		t.Fatalf("it greets with %q", p.greeting)
+	}
+	if !strings.Contains(p.log.String(), "PURSER_BASE_URL is not set") {
+		t.Errorf("it logs %s", p.log)
+	}
+	app := product{environ: environ}.newKey(t, "--org", "Acme", "--app", "Chat", "--preset", "setup").AppID
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"sandbox", "key", "--json", "--app", app}, append(environ, "PURSER_ADDR=:9000"), &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var shown struct{ URL, Key string }
+	if err := json.Unmarshal(out.Bytes(), &shown); err != nil || shown.URL != "http://127.0.0.1:9000/sandbox/stripe" {
+		t.Errorf("sandbox key prints %s", out.String())
+	}
+	request := formPost(t, p.base+"/sandbox/stripe/v1/webhook_endpoints", "url=http://localhost:4242/webhook&enabled_events[]=*")
+	request.Header.Set("Authorization", "Bearer "+shown.Key)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); answer.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "PURSER_BASE_URL") {
+		t.Errorf("a webhook to a program on the server's machine is answered %d: %s, %v", answer.StatusCode, text, err)
+	}
 }
 
 func TestASandboxThatIsOffIsNotThere(t *testing.T) {

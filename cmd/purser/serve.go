@@ -94,9 +94,7 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if err := warnAtStart(ctx, c, db, log); err != nil {
 		return err
 	}
-	if c.baseURL == "" {
-		c.baseURL = "http://" + listener.Addr().String()
-	}
+	c.setDefaultBaseURL(listener.Addr().String())
 	meters := newMetrics()
 	meters.traces = traces
 	usage, err := db.OpenEngine(ctx, store.EngineOptions{Log: log, ObserveBatch: meters.observeBatch, Tracer: traces.batches})
@@ -179,7 +177,7 @@ func warnAtStart(ctx context.Context, c config, db *database, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	for _, hint := range []string{capacity.Shortage(), c.proxyHint(), c.mailHint()} {
+	for _, hint := range []string{capacity.Shortage(), c.proxyHint(), c.linkHint()} {
 		if hint != "" {
 			log.Warn(hint)
 		}

@@ -70,7 +70,7 @@ func (s *Server) checkEndpointURL(address string) error {
 	case s.isOwn(address):
 		return badRequest("url", "This is an address of this server. It adds the endpoint of your application itself; use an address of your own program.")
 	case !s.isLocal():
-		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address. Run Purser on your machine to receive them in a program of yours.")
+		return badRequest("url", "The sandbox of this server delivers webhooks to its own application only, because the server has a public address, or listens on all addresses without PURSER_BASE_URL. Run Purser on your machine to receive them in a program of yours.")
 	case !isLoopback(address):
 		return badRequest("url", "The sandbox delivers webhooks to this machine only. Use an address such as http://localhost:4242/webhook (localhost, 127.0.0.1 or [::1]).")
 	}
@@ -79,7 +79,7 @@ func (s *Server) checkEndpointURL(address string) error {
 
 // isLocal reports whether the server has a loopback address: then other loopback
 // addresses belong to the same developer.
-func (s *Server) isLocal() bool { return isLoopback(s.options.BaseURL) }
+func (s *Server) isLocal() bool { return !s.options.Public && isLoopback(s.options.BaseURL) }
 
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)

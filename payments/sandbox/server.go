@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Accounts Accounts
 	BaseURL  string // the public address of the server, for links
+	Public   bool   // other machines reach the server, even if BaseURL is a loopback address
 	Secret   []byte // derives the keys; the same on every node, at least 32 bytes
 
 	// Admits reports whether the application uses the sandbox. It must be false for
