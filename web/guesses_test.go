@@ -138,3 +138,39 @@ func TestGuessesFromOneIPv6SiteAreCountedTogether(t *testing.T) {
 		t.Errorf("from another site: status %d", got.status)
 	}
 }
+
+func TestLinksHashNoPasswordPastTheLimitOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	r, _ := newProxyHarness(t)
+	owner := r.join(t, tenancy.Owner)
+	owner.withPassword(t)
+	owner.signIn(t)
+	link := invitedPath(t, owner.post(t, r.orgPath("members", "invite"), url.Values{"note": {"Bob"}, "role": {"support"}}))
+	// The address has an account, so the refusal leaves the link open.
+	taken := url.Values{"name": {"Bob"}, "email": {owner.user.Email}, "password": {password}}
+	for i := range attemptsAMinute - 1 {
+		// A long password is wrong without being hashed.
+		r.browser().at("198.51.100.1").login(t, strings.Repeat("x", i+1)+"@example.com", strings.Repeat("p", 200))
+	}
+	if got := r.browser().at("198.51.100.1").post(t, link, taken); got.status != http.StatusUnprocessableEntity {
+		t.Errorf("the last attempt: status %d", got.status)
+	}
+	if got := r.browser().at("198.51.100.2").post(t, link, taken); got.status != http.StatusTooManyRequests {
+		t.Errorf("an invitation, one more: status %d", got.status)
+	}
+	token := credential.Token("a link of this test" + owner.user.ID.String())
+	_, offered, err := r.db.Auth().OfferReset(t.Context(), ids.New(), owner.user.Email, token.Hash(), r.site.Now())
+	if err != nil || !offered {
+		t.Fatalf("the link was offered: %t, %v", offered, err)
+	}
+	reset, another := site.PathOf([]string{"reset", string(token)}), url.Values{"password": {"seven slow rivers bend"}}
+	if got := r.browser().at("198.51.100.3").post(t, reset, another); got.status != http.StatusTooManyRequests {
+		t.Errorf("a reset, one more: status %d", got.status)
+	}
+	if got := r.browser().at("203.0.113.9").login(t, owner.user.Email, password); got.status != http.StatusSeeOther {
+		t.Errorf("another network signs in: status %d", got.status)
+	}
+	if got := r.browser().at("203.0.113.9").post(t, reset, another); got.location != "/login?reset=1" {
+		t.Errorf("another network resets the password: status %d, %s", got.status, got.location)
+	}
+}

@@ -99,7 +99,7 @@ func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 		view, err := accountPage(req, component.Draft{Values: map[string]string{"name": req.User.Name}}, f.Draft())
 		return site.Invalid(view), err
 	}
-	encoded, err := s.passwords.hash(req.Context, f.Raw("password"), true)
+	encoded, err := s.passwords.hash(req.Context, f.Raw("password"), req.User.ID)
 	if err != nil {
 		return site.Response{}, err
 	}

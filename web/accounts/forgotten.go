@@ -102,7 +102,7 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return resetForm(f.Draft(), link, user), nil
 	}
-	encoded, err := s.passwords.hash(req.Context, f.Raw("password"), false)
+	encoded, err := s.hashForLink(req, "password reset")
 	if err != nil {
 		return site.Response{}, err
 	}

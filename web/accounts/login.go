@@ -97,7 +97,7 @@ func (s *Pages) checkCounted(req *site.Request, p proof, password, encoded strin
 	if err := s.attemptFromNetwork(req, p); err != nil {
 		return false, false, err
 	}
-	leave, err := s.passwords.enter(req.Context, p.known)
+	leave, err := s.passwords.enter(req.Context, p.knownUser())
 	if err != nil {
 		return false, false, err
 	}
@@ -126,7 +126,7 @@ func (s *Pages) provePassword(req *site.Request, p proof, account *people.Accoun
 		return false, nil
 	}
 	if outdated {
-		encoded, err := s.passwords.hash(req.Context, password, p.known)
+		encoded, err := s.passwords.hash(req.Context, password, p.knownUser())
 		if err != nil {
 			return false, err
 		}

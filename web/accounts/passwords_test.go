@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"purser/fault"
+	"purser/ids"
 )
 
 func TestAPasswordCheckThatWaitedInVainIsNoServerError(t *testing.T) {
 	t.Parallel()
 	p := newPasswords()
 	for range checkingAtOnce {
-		leave, err := p.enter(t.Context(), false)
+		leave, err := p.enter(t.Context(), ids.ID{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -20,7 +21,7 @@ func TestAPasswordCheckThatWaitedInVainIsNoServerError(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.enter(over, false); !fault.Is(err, fault.Overloaded) {
+	if _, err := p.enter(over, ids.ID{}); !fault.Is(err, fault.Overloaded) {
 		t.Errorf("it is told %v", err)
 	}
 }
@@ -30,7 +31,7 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 	p := newPasswords()
 	var leave []func()
 	for range checkingAtOnce {
-		free, err := p.enter(t.Context(), false)
+		free, err := p.enter(t.Context(), ids.ID{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,7 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 	entered := make(chan func(), checkingInQueue)
 	for range checkingInQueue {
 		go func() {
-			free, err := p.enter(t.Context(), false)
+			free, err := p.enter(t.Context(), ids.ID{})
 			if err != nil {
 				t.Error(err)
 			}
@@ -49,7 +50,7 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 	for len(p.queue) < checkingAtOnce+checkingInQueue { // until the context of the test ends
 		runtime.Gosched()
 	}
-	if _, err := p.enter(t.Context(), false); err == nil {
+	if _, err := p.enter(t.Context(), ids.ID{}); err == nil {
 		t.Error("one more was let in")
 	}
 	for _, free := range leave {
@@ -58,9 +59,26 @@ func TestPasswordsAreCheckedAtABoundedCost(t *testing.T) {
 	for range checkingInQueue {
 		(<-entered)()
 	}
-	if free, err := p.enter(t.Context(), false); err != nil {
+	if free, err := p.enter(t.Context(), ids.ID{}); err != nil {
 		t.Error(err)
 	} else {
 		free()
+	}
+}
+
+func TestOneUserLeavesRoomForOthersInTheQueueOfKnownDevices(t *testing.T) {
+	t.Parallel()
+	p := newPasswords()
+	one, other := ids.New(), ids.New()
+	for i := range knownInQueue / 2 {
+		if _, err := p.enterQueue(one); err != nil {
+			t.Fatalf("check %d: %v", i+1, err)
+		}
+	}
+	if _, err := p.enterQueue(one); err == nil {
+		t.Error("one user has more than half of the queue")
+	}
+	if _, err := p.enterQueue(other); err != nil {
+		t.Errorf("another user is refused: %v", err)
 	}
 }

@@ -81,6 +81,14 @@ type proof struct {
 	known bool
 }
 
+// knownUser is the user of a known attempt; zero for others.
+func (p proof) knownUser() ids.ID {
+	if p.known {
+		return p.user
+	}
+	return ids.ID{}
+}
+
 // logRefusal logs a failed attempt and its account. The typed email is not logged:
 // people type passwords there by mistake.
 func (s *Pages) logRefusal(req *site.Request, p proof, reason string) {
@@ -110,6 +118,15 @@ func (s *Pages) attemptFromNetwork(req *site.Request, p proof) error {
 		return site.TooMany(time.Minute / attemptsPerMinute)
 	}
 	return nil
+}
+
+// hashForLink hashes the password that the form of a link sets. It counts for the network:
+// an invitation stays open after a refusal, so its form can be sent any number of times.
+func (s *Pages) hashForLink(req *site.Request, step string) (encoded string, err error) {
+	if err := s.attemptFromNetwork(req, proof{step: step}); err != nil {
+		return "", err
+	}
+	return s.passwords.hash(req.Context, req.Form.Raw("password"), ids.ID{})
 }
 
 // countAttempt counts an attempt in Postgres, for all nodes.
