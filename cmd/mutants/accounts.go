@@ -60,6 +60,8 @@ var accountMutants = []mutant{
 		once("store/people/sessions.go", "|| factorAt != s.FactorAt {", "|| factorAt < 0 {")),
 	bug("a sign-in does not wait for a second factor that is being added", "./store", "TestAReplacedAuthenticator",
 		once("store/people/sessions.go", "`SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`", "`SELECT FROM passwords WHERE user_id = $1`")),
+	bug("sessions of a user are not bounded", "./store", "TestSessionsOfAUserAreBounded",
+		once("store/people/sessions.go", "s.UserID, MaxSessions-1)", "s.UserID, MaxSessions)")),
 	bug("a session that ended changes the password", "./store", "TestAReplacedPassword",
 		once("store/people/users_account.go", "\t\tif was != \"\" {", "\t\tif false {")),
 	bug("a session that ended gets a new token", "./web/site", "TestASessionThatEndedGetsNoNewToken",

@@ -48,6 +48,10 @@ func (e Auth) SessionContent(ctx context.Context, token string, since, now int64
 	return content, true, nil
 }
 
+// MaxSessions is how many sessions a user has: a sign-in past it ends the one that was seen
+// first. The page of the account lists all of them.
+const MaxSessions = 100
+
 // How many sessions that are over a new one sweeps away, and how long after: a node
 // whose clock is ahead must not end those of others.
 const (
@@ -66,11 +70,10 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, `DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2)`, s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
-		if err != nil {
-			return fmt.Errorf("store: sweep sessions: %w", err)
+		if err := sweepSessions(ctx, tx, s); err != nil {
+			return err
 		}
-		_, err = tx.Exec(ctx, `
+		_, err := tx.Exec(ctx, `
 			INSERT INTO sessions (hash, id, user_id, content, created_at, seen_at, expires_at, address, agent)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			sessionHash(token), s.ID, pg.OrNull(s.UserID), content, s.CreatedAt, s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
@@ -81,6 +84,21 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 		return pg.QueueMail(ctx, tx.Conn(), mails...)
 	})
 	return opened, err
+}
+
+// sweepSessions deletes expired sessions, and those of the user that a new one is too many
+// for. It waits for none: a transaction that ends several may hold one and want another.
+func sweepSessions(ctx context.Context, tx pgx.Tx, s Session) error {
+	_, err := exec(ctx, tx, "sweep sessions", `
+		DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+		s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
+	if err != nil || s.UserID.IsZero() {
+		return err
+	}
+	_, err = exec(ctx, tx, "end oldest sessions", `
+		DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE hash IN (
+			SELECT hash FROM sessions WHERE user_id = $1 ORDER BY seen_at DESC, id OFFSET $2) FOR UPDATE SKIP LOCKED)`, s.UserID, MaxSessions-1)
+	return err
 }
 
 // holdCredentials reads when a user's password and authenticator were set, zero for none,
@@ -156,7 +174,7 @@ func (p User) Sessions(ctx context.Context, token string, now int64) (list []Ses
 	}
 	list, err = collect(ctx, p.handles.pool, "list sessions", read, `
 		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
-		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id`, p.id, sessionHash(token), now)
+		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id LIMIT $4`, p.id, sessionHash(token), now, MaxSessions)
 	return list, current, err
 }
 
