@@ -53,55 +53,53 @@ type Attempt struct {
 // that is counted by its subject alone.
 func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
 	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		decided = Attempt{}
-		old := now - credential.ForgottenAfter.Milliseconds()
-		_, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject IN (
-			SELECT subject FROM login_failures WHERE failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, old, sweptAttempts)
-		if err != nil {
-			return fmt.Errorf("store: sweep attempts: %w", err)
-		}
-		was, err := lockAttempts(ctx, tx, subject, now)
-		if err != nil {
+		if decided, err = countAttempt(ctx, tx, subject, address, now); err != nil {
 			return err
 		}
-		if decided.Wait = was.Wait(now); decided.Wait > 0 {
-			return nil
-		}
-		if address != (credential.Hash{}) {
-			// Locked after the subject, always in this order.
-			all, err := lockAttempts(ctx, tx, address, now)
-			if err != nil {
-				return err
-			}
-			if all.Count >= credential.AddressLimit {
-				if decided.Wait = was.GuardedWait(now); decided.Wait > 0 {
-					return nil
-				}
-			}
-			decided.ReachedLimit = all.Count+1 == credential.AddressLimit
-		}
-		next := was.Next(now)
-		_, err = tx.Exec(ctx, `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
-		if err != nil {
-			return fmt.Errorf("store: count attempt: %w", err)
-		}
-		if address == (credential.Hash{}) {
-			return nil
-		}
-		_, err = exec(ctx, tx, "count attempt at address", `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
+		// Last, because a transaction that holds expired counts must not wait for another.
+		_, err = exec(ctx, tx, "sweep attempts", `DELETE FROM login_failures WHERE subject IN (
+			SELECT subject FROM login_failures WHERE failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now-credential.ForgottenAfter.Milliseconds(), sweptAttempts)
 		return err
 	})
 	return decided, err
 }
 
-// lockAttempts reads and locks a count. It creates a missing one: a row that does not
-// exist cannot be locked.
-func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now int64) (was credential.Attempts, err error) {
-	_, err = tx.Exec(ctx, `INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 0, $2) ON CONFLICT (subject) DO NOTHING`, subject[:], now)
+func countAttempt(ctx context.Context, tx pgx.Tx, subject, address credential.Hash, now int64) (decided Attempt, err error) {
+	was, err := lockAttempts(ctx, tx, subject, now)
 	if err != nil {
-		return was, fmt.Errorf("store: ensure attempts: %w", err)
+		return decided, err
 	}
-	err = tx.QueryRow(ctx, `SELECT failures, failed_at FROM login_failures WHERE subject = $1 FOR UPDATE`, subject[:]).Scan(&was.Count, &was.LastAt)
+	if decided.Wait = was.Wait(now); decided.Wait > 0 {
+		return decided, nil
+	}
+	if address != (credential.Hash{}) {
+		// Locked after the subject, always in this order.
+		all, err := lockAttempts(ctx, tx, address, now)
+		if err != nil {
+			return decided, err
+		}
+		if all.Count >= credential.AddressLimit {
+			if decided.Wait = was.GuardedWait(now); decided.Wait > 0 {
+				return decided, nil
+			}
+		}
+		decided.ReachedLimit = all.Count+1 == credential.AddressLimit
+	}
+	next := was.Next(now)
+	_, err = exec(ctx, tx, "count attempt", `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
+	if err != nil || address == (credential.Hash{}) {
+		return decided, err
+	}
+	_, err = exec(ctx, tx, "count attempt at address", `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
+	return decided, err
+}
+
+// lockAttempts reads and locks a count. It creates a missing one: a row that does not
+// exist cannot be locked. The update changes nothing; it locks a row that is there.
+func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now int64) (was credential.Attempts, err error) {
+	err = tx.QueryRow(ctx, `
+		INSERT INTO login_failures (subject, failures, failed_at) VALUES ($1, 0, $2)
+		ON CONFLICT (subject) DO UPDATE SET failures = login_failures.failures RETURNING failures, failed_at`, subject[:], now).Scan(&was.Count, &was.LastAt)
 	if err != nil {
 		return was, fmt.Errorf("store: lock attempts: %w", err)
 	}

@@ -30,14 +30,9 @@ const (
 // false for an address without an account, and for one that has enough links.
 func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link credential.Hash, now int64) (u tenancy.User, offered bool, err error) {
 	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM password_resets WHERE id IN (
-			SELECT id FROM password_resets WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now, sweptResets)
-		if err != nil {
-			return fmt.Errorf("store: sweep reset links: %w", err)
-		}
 		// The lock makes concurrent mails count each other's links.
 		var others int
-		err = tx.QueryRow(ctx, `
+		err := tx.QueryRow(ctx, `
 			SELECT u.id, u.email, u.name, u.created_at,
 				(SELECT count(*) FROM password_resets r WHERE r.user_id = u.id AND r.id <> $2 AND r.expires_at > $3)
 			FROM users u JOIN passwords p ON p.user_id = u.id WHERE u.email = $1 FOR NO KEY UPDATE OF u`, email, id, now).
@@ -59,7 +54,10 @@ func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link cred
 			return fmt.Errorf("store: insert reset link: %w", err)
 		}
 		offered = true
-		return nil
+		// After the user is locked, as when an operator resets the password, so that the two can't deadlock.
+		_, err = exec(ctx, tx, "sweep reset links", `DELETE FROM password_resets WHERE id IN (
+			SELECT id FROM password_resets WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now, sweptResets)
+		return err
 	})
 	return u, offered, err
 }
