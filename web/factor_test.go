@@ -189,3 +189,33 @@ func TestAuthenticator(t *testing.T) {
 		}
 	})
 }
+
+func TestAChangedPasswordKeepsTheCountOfWrongCodes(t *testing.T) {
+	t.Parallel()
+	r, clock := newClockHarness(t)
+	b := r.join(t, tenancy.Support)
+	b.withPassword(t)
+	b.signIn(t)
+	page := b.get(t, "/account/factor")
+	seed := seedIn(t, page.body)
+	if got := b.post(t, "/account/factor", url.Values{"seed": {hidden(page.body, "seed")}, "code": {seed.Code(clock.now() / 30_000)}}); got.status != http.StatusOK {
+		t.Fatalf("status %d", got.status)
+	}
+	confirm := func(password string, want int) {
+		t.Helper()
+		if got := b.post(t, "/confirm", url.Values{"password": {password}, "code": {"000000"}, "next": {"/account"}}); got.status != want {
+			t.Errorf("status %d, want %d", got.status, want)
+		}
+	}
+	for range 5 {
+		confirm(password, http.StatusUnprocessableEntity)
+	}
+	confirm(password, http.StatusTooManyRequests)
+	const another = "eleven blue otters swim"
+	if got := b.post(t, "/account/password", url.Values{"current": {password}, "password": {another}}); got.location != "/account" {
+		t.Fatalf("status %d, %s", got.status, got.location)
+	}
+	confirm(another, http.StatusTooManyRequests)
+	b.signIn(t) // by a code
+	confirm(another, http.StatusUnprocessableEntity)
+}

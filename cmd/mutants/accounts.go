@@ -49,6 +49,8 @@ var accountMutants = []mutant{
 		once("web/accounts/invitations.go", `s.hashForLink(req, "invitation")`, `s.passwords.hash(req.Context, f.Raw("password"), ids.ID{})`)),
 	bug("one user fills the queue of known devices", "./web/accounts", "TestOneUserLeavesRoomForOthersInTheQueueOfKnownDevices",
 		once("web/accounts/passwords.go", "return func() { p.known.Leave(known, 1) }, p.known.Enter(known, 1)", "known = ids.New()\n\t\treturn func() { p.known.Leave(known, 1) }, p.known.Enter(known, 1)")),
+	bug("a new password resets the count of wrong codes", "./web", "TestAChangedPasswordKeepsTheCountOfWrongCodes",
+		once("web/accounts/login.go", "credential.SessionSubject(req.FormToken(), step)", "credential.SessionSubject(req.Bearer.Token, step)")),
 	bug("a new password confirms without the second factor", "./web", "TestAuthenticator",
 		once("web/accounts/account.go", "\tif account.FactorAt == 0 {", "\tif true {")),
 	bug("a replaced password still signs in with a code", "./web", "TestAuthenticator",

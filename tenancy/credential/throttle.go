@@ -99,8 +99,9 @@ func RecoverySubject(user, from string) Hash { return subject("recovery", user, 
 
 // SessionSubject counts attempts at one step, a password or a code, within a session,
 // which others cannot reach: counted for the user, guesses in a stolen session would keep
-// the owner from changing the password.
-func SessionSubject(token, step string) Hash { return subject("session", token, step) }
+// the owner from changing the password. Session is what stays when the session gets another
+// token.
+func SessionSubject(session, step string) Hash { return subject("session", session, step) }
 
 // ResetSubject counts requests for a link that replaces the password of an address, by
 // the network that they come from.

@@ -86,9 +86,10 @@ func (s *Pages) confirmPassword(req *site.Request, password string) (account peo
 }
 
 // sessionProof is an attempt within the session. Each step has its own count: the right
-// password must not clear wrong codes.
+// password must not clear wrong codes. Nor must a new password, which renews the session's
+// token: counts are by the form token, which stays.
 func sessionProof(req *site.Request, step string) proof {
-	return proof{step: "session " + step, user: req.User.ID, known: true, subject: credential.SessionSubject(req.Bearer.Token, step)}
+	return proof{step: "session " + step, user: req.User.ID, known: true, subject: credential.SessionSubject(req.FormToken(), step)}
 }
 
 // checkCounted enters the queue of password checks, counts the attempt and compares. An

@@ -59,7 +59,7 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 			}
 		}
 		// Render the whole page before the first byte, and before the session is saved: it consumes the flash.
-		if reply, err = reply.render(req.Context, req.formToken()); err != nil {
+		if reply, err = reply.render(req.Context, req.FormToken()); err != nil {
 			return err
 		}
 		if err := req.saveSession(); err != nil {
@@ -184,7 +184,7 @@ func (req *Request) checkFormToken() error {
 	if !req.IsSignedIn() {
 		return nil
 	}
-	want := req.formToken()
+	want := req.FormToken()
 	if want == "" || subtle.ConstantTimeCompare([]byte(req.Form.Raw(component.FormTokenField)), []byte(want)) != 1 {
 		req.LogAccount("form without its session's token refused", req.User.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")

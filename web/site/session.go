@@ -240,7 +240,8 @@ func (req *Request) takeFlash() string {
 	return message
 }
 
-func (req *Request) formToken() string {
+// FormToken is in every form of the session. It stays when the session gets another token.
+func (req *Request) FormToken() string {
 	return req.Site.sessions.GetString(req.Context, sessionFormToken)
 }
 
