@@ -45,7 +45,7 @@ const formulaPrefixes = "=+-@\t\r\n＝＋－＠"
 // escapeFormula prevents CSV injection: spreadsheets run cells that start with these
 // characters as formulas. A plain negative number is unchanged.
 func escapeFormula(cell string) string {
-	// Locales with a decimal comma split fields at semicolons, even within quotes.
+	// Locales with a decimal comma split fields at semicolons and line breaks, even within quotes.
 	cell = inner.ReplaceAllString(cell, "$1'$2")
 	first, _ := utf8.DecodeRuneInString(cell)
 	if cell == "" || !strings.ContainsRune(formulaPrefixes, first) || isNumber(cell) {
@@ -54,7 +54,7 @@ func escapeFormula(cell string) string {
 	return "'" + cell
 }
 
-var inner = regexp.MustCompile(`([;\t])([=+\-@＝＋－＠])`)
+var inner = regexp.MustCompile(`([;\t\r\n])([=+\-@＝＋－＠])`)
 
 func isNumber(cell string) bool {
 	digits := strings.TrimPrefix(cell, "-")
