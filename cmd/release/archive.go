@@ -14,7 +14,7 @@ import (
 // installs, and the documentation that the README links to.
 var besides = []string{
 	"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "ARCHITECTURE.md", "api/openapi.yaml", "docs/*.md", "docs/images/*.png",
-	"deploy/purser.service", "deploy/compose.yaml", "deploy/prometheus/*.yaml", "deploy/grafana/*.json",
+	"deploy/purser.service", "deploy/compose.yaml", "deploy/chart/*.yaml", "deploy/chart/*.json", "deploy/chart/templates/*", "deploy/prometheus/*.yaml", "deploy/grafana/*.json",
 }
 
 // compression is that of archives. Tests choose the fastest.

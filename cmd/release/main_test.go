@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,6 +54,12 @@ func TestAReleaseIsWholeAndReproducible(t *testing.T) {
 	for _, link := range links {
 		if len(files["purser-1.2.3/"+string(link[1])]) == 0 {
 			t.Errorf("the README links to %s, which the archive has not", link[1])
+		}
+	}
+	named := regexp.MustCompile(`\bdeploy/[a-z][a-z./]*[a-z]`).FindAllString(string(files["purser-1.2.3/docs/install.md"]), -1)
+	for _, path := range append(named, "deploy/chart/values.yaml", "deploy/chart/values.schema.json", "deploy/chart/templates/_helpers.tpl") {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(file string) bool { return strings.HasPrefix(file+"/", "purser-1.2.3/"+path+"/") }) {
+			t.Errorf("the archive has no %s, though the guide names it", path)
 		}
 	}
 	binary := filepath.Join(t.TempDir(), "purser")
