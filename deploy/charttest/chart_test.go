@@ -33,8 +33,8 @@ baseURL: https://billing.example.com
 // most turns everything on.
 const most = least + `
 replicas: 3
-env: {PURSER_TRUSTED_PROXY: 10.0.0.0/8, PURSER_DB_CONNS: 30, OTEL_TRACES_SAMPLER_ARG: 0.01, SSL_CERT_FILE: /etc/purser/ca/ca.crt}
-secretEnv: [PURSER_SECRET_KEY_PREVIOUS, PURSER_SMTP_URL, OTEL_EXPORTER_OTLP_HEADERS]
+env: {PURSER_TRUSTED_PROXY: 10.0.0.0/8, PURSER_DB_CONNS: 30, OTEL_TRACES_SAMPLER_ARG: 0.01, SSL_CERT_FILE: /etc/purser/ca/ca.crt, NO_PROXY: 10.0.0.0/8}
+secretEnv: [PURSER_SECRET_KEY_PREVIOUS, PURSER_SMTP_URL, OTEL_EXPORTER_OTLP_HEADERS, HTTPS_PROXY]
 extraVolumes: [{name: ca, configMap: {name: private-ca}}]
 extraVolumeMounts: [{name: ca, mountPath: /etc/purser/ca, readOnly: true}]
 imagePullSecrets: [{name: registry}]
@@ -264,13 +264,13 @@ func TestTheServerIsConfigured(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, variable := range pod.Containers[0].Env {
-		standard := strings.HasPrefix(variable.Name, "OTEL_") || variable.Name == "SSL_CERT_FILE"
+		standard := strings.HasPrefix(variable.Name, "OTEL_") || slices.Contains([]string{"SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"}, variable.Name)
 		if !known[variable.Name] && !standard || seen[variable.Name] {
 			t.Errorf("%s is unknown or set twice", variable.Name)
 		}
 		seen[variable.Name] = true
 	}
-	for _, name := range []string{"DATABASE_URL", "PURSER_SECRET_KEY", "PURSER_BASE_URL", "PURSER_METRICS_ADDR", "PURSER_TRUSTED_PROXY"} {
+	for _, name := range []string{"DATABASE_URL", "PURSER_SECRET_KEY", "PURSER_BASE_URL", "PURSER_METRICS_ADDR", "PURSER_TRUSTED_PROXY", "HTTPS_PROXY", "NO_PROXY"} {
 		if !seen[name] {
 			t.Errorf("%s is not set", name)
 		}
