@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ log_lock_waits = on
 func (c *cluster) writeSettings(ctx context.Context, bin binaries, as account) error {
 	m := sizeFor(machineMemory())
 	text := fmt.Sprintf(settings, port, c.walCompression(ctx, bin, as), m.sharedBuffers, m.cache, m.maintenance,
-		sharedMemory("/dev/shm", minSharedMemory))
+		sharedMemory(runtime.GOOS, "/dev/shm", minSharedMemory))
 	draft := c.path(confName + ".new")
 	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil {
 		return err
@@ -112,8 +113,11 @@ const minSharedMemory = 256 << 20
 // sharedMemory is the setting for where Postgres keeps what its processes share for a
 // while. By default initdb chooses files in /dev/shm if it can make one there. Many
 // containers make it too small for more; then it is System V shared memory, which needs
-// no file system.
-func sharedMemory(folder string, least uint64) string {
+// no file system. macOS has no such folder, and little System V memory.
+func sharedMemory(system, folder string, least uint64) string {
+	if system != "linux" {
+		return ""
+	}
 	var room syscall.Statfs_t
 	if err := syscall.Statfs(folder, &room); err != nil || room.Bavail*uint64(room.Bsize) < least {
 		return "dynamic_shared_memory_type = sysv"

@@ -24,15 +24,16 @@ func TestSizeFor(t *testing.T) {
 func TestSharedMemoryNeedsNoRoomInItsFolder(t *testing.T) {
 	t.Parallel()
 	for name, sample := range map[string]struct {
-		folder string
-		least  uint64
-		want   string
+		system, folder string
+		least          uint64
+		want           string
 	}{
-		"a folder with room":      {t.TempDir(), 1, ""},
-		"a folder without room":   {t.TempDir(), 1 << 62, "dynamic_shared_memory_type = sysv"},
-		"a folder that is absent": {"/nonexistent", 1, "dynamic_shared_memory_type = sysv"},
+		"a folder with room":      {"linux", t.TempDir(), 1, ""},
+		"a folder without room":   {"linux", t.TempDir(), 1 << 62, "dynamic_shared_memory_type = sysv"},
+		"a folder that is absent": {"linux", "/nonexistent", 1, "dynamic_shared_memory_type = sysv"},
+		"macOS, which has none":   {"darwin", "/nonexistent", 1, ""},
 	} {
-		if got := sharedMemory(sample.folder, sample.least); got != sample.want {
+		if got := sharedMemory(sample.system, sample.folder, sample.least); got != sample.want {
 			t.Errorf("%s: %q, want %q", name, got, sample.want)
 		}
 	}
