@@ -36,7 +36,12 @@ func (c *cluster) trimLog(limit int64) error {
 		return err
 	}
 	defer from.Close()
-	to, err := os.OpenFile(c.path(logName+".1"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	// Replaced, not overwritten: it may be of another user, such as root.
+	aside := c.path(logName + ".1")
+	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	to, err := os.OpenFile(aside, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

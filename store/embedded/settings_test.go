@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -68,5 +69,15 @@ func TestTrimLog(t *testing.T) {
 	write("c")
 	if text, err := os.ReadFile(c.path(logName)); string(text) != "c" {
 		t.Errorf("after it was put aside the log holds %q, %v", text, err)
+	}
+
+	// As one that root made is for another user, this one can't be opened.
+	aside := c.path(logName + ".1")
+	if err := errors.Join(os.Remove(aside), os.Symlink("/nonexistent/log", aside)); err != nil {
+		t.Fatal(err)
+	}
+	write(strings.Repeat("d", limit))
+	if text, err := os.ReadFile(aside); len(text) != limit+1 {
+		t.Errorf("over one that can't be opened, %d bytes were put aside, %v", len(text), err)
 	}
 }
