@@ -56,6 +56,27 @@ func TestTheImageServesAsAnUnprivilegedUser(t *testing.T) {
 	}
 }
 
+// Compose finds the image only in the storage of the program that it runs with.
+func TestTheBuilderOfTheImageCanBeChosen(t *testing.T) {
+	t.Parallel()
+	programs := t.TempDir()
+	for _, name := range []string{"podman", "buildah", "docker"} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for builder, want := range map[string]string{"": "podman build --format docker --file", "BUILDER=buildah": "buildah build --format docker --file", "BUILDER=docker": "docker build --file"} {
+		dry := exec.CommandContext(t.Context(), "make", "-C", "..", "--dry-run", "image")
+		if builder != "" {
+			dry.Args = append(dry.Args, builder)
+		}
+		dry.Env = append(os.Environ(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+		if out, err := dry.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n"+want+" deploy/Dockerfile") {
+			t.Errorf("%s: %v\n%s", builder, err, out)
+		}
+	}
+}
+
 // image is a root file system, and whether its program runs inside of it.
 type image struct {
 	root    string
