@@ -53,7 +53,7 @@ func TestUsageByDayIsThatOfItsHours(t *testing.T) {
 		t.Errorf("by day %s, by hour %s", got, byHour)
 	}
 	b.verify(t, verify.Options{Record: true})
-	exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1`, 96*rollup.Hour)
+	exec(t, b.conn, `UPDATE usage_progress SET days_verified_until = days_verified_until - $1`, 96*rollup.Hour)
 	for corrupt, repair := range map[string]string{
 		`UPDATE usage_total_days SET quantity = quantity + 1`: `UPDATE usage_total_days SET quantity = quantity - 1`,
 		`UPDATE usage_total_days SET org_id = app_id`:         `UPDATE usage_total_days r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`,
@@ -143,7 +143,7 @@ func TestPassesOverNewEntriesRepeatADifferenceOfSums(t *testing.T) {
 		"every row names the organization": {
 			`UPDATE usage_hours SET org_id = app_id`, `UPDATE usage_hours r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`},
 	} {
-		exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1, revenue_until = $2`, today-2*day, today)
+		exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1, days_verified_until = $1, revenue_until = $2`, today-2*day, today)
 		b.verify(t, verify.Options{New: true})
 		exec(t, b.conn, statements[0])
 		for pass := range 2 {

@@ -79,7 +79,7 @@ func TestAnErasureDuringAVerificationIsNoDifference(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	var met atomic.Bool
-	proxy.Before("kind = 'erasure'", func() {
+	erase := func() {
 		met.Store(true)
 		if _, _, err := b.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "zoe", Reason: "asked", IdempotencyKey: "erase"}); err != nil {
 			t.Error(err)
@@ -87,11 +87,82 @@ func TestAnErasureDuringAVerificationIsNoDifference(t *testing.T) {
 		if _, err := b.conn.Exec(t.Context(), `DELETE FROM event_properties`); err != nil { // as its job does
 			t.Error(err)
 		}
-	})
-	v, err := openStore(t, proxy.URL()).Verification(b.scope).Verify(t.Context(), verify.Options{})
+	}
+	const piece = "CROSS JOIN LATERAL (SELECT o.properties"
+	proxy.Before(piece, func() { proxy.Before(piece, erase) })
+	v, err := openStore(t, proxy.URL()).Verification(b.scope).Verify(t.Context(), verify.Options{Batch: 2})
 	noError(t, err)
 	if !met.Load() || len(v.Differences) > 0 {
 		t.Errorf("met the erasure: %t; differences: %v", met.Load(), v.Differences)
+	}
+}
+
+func TestDaysAreVerifiedInPieces(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.trackLabelled(t, "ann", 2, "model", "large")
+	b.settle(t)
+	// An event half an hour later, of a test clock.
+	b.trackLabelled(t, "ann", 3, "model", "large")
+	exec(t, b.conn, `UPDATE app_state SET clock_offset = $1`, rollup.Hour)
+	exec(t, b.conn, `UPDATE usage_events SET created_at = created_at + $1 WHERE seq = (SELECT max(seq) FROM usage_events)`, rollup.Hour/2)
+	b.settle(t)
+	b.finalSums(t, 48)
+	proxy, err := faultproxy.Start(b.url)
+	noError(t, err)
+	t.Cleanup(proxy.Close)
+	var pieces atomic.Int64
+	var count func()
+	count = func() {
+		pieces.Add(1)
+		proxy.Before("CROSS JOIN LATERAL (SELECT o.properties", count)
+	}
+	proxy.Before("CROSS JOIN LATERAL (SELECT o.properties", count)
+	through := openStore(t, proxy.URL())
+	v, err := through.Verification(b.scope).Verify(t.Context(), verify.Options{})
+	if noError(t, err); pieces.Load() != 2 || len(v.Differences) > 0 {
+		t.Errorf("two quiet days were read in %d pieces: %v", pieces.Load(), v.Differences)
+	}
+	v, err = through.Verification(b.scope).Verify(t.Context(), verify.Options{Batch: 2})
+	if noError(t, err); pieces.Load()-2 < 12 || len(v.Differences) > 0 {
+		t.Errorf("a busy hour was read in %d pieces: %v", pieces.Load()-2, v.Differences)
+	}
+	exec(t, b.conn, `UPDATE usage_dimensions SET quantity = quantity + 1 WHERE value = 'large'`)
+	if found := b.broken(t, verify.Options{Batch: 2}); len(found) == 0 {
+		t.Error("a wrong sum of pieces is not found")
+	}
+}
+
+func TestCanceledComparisonOfDaysKeepsNoHoursBack(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.trackLabelled(t, "ann", 2, "model", "large")
+	b.settle(t)
+	b.finalSums(t, 48)
+	b.verify(t, verify.Options{Record: true})
+	const marks = `SELECT verified_until || ' ' || days_verified_until FROM usage_progress`
+	verified := texts(t, b.conn, marks)[0]
+	exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1, days_verified_until = days_verified_until - $1`, 72*rollup.Hour)
+	before := strings.Fields(texts(t, b.conn, marks)[0])
+	blocker, err := connect(t, b.url).Begin(t.Context())
+	noError(t, err)
+	exec(t, blocker, `LOCK TABLE usage_dimensions`)
+	v := verifyAndCancelWaits(t, b.Verification(), b.conn, verify.Options{New: true, Record: true})
+	noError(t, blocker.Rollback(t.Context()))
+	if !slices.Contains(v.Unfinished, "usage by entity and property is what the events add up to") || len(v.Differences) > 0 {
+		t.Errorf("unfinished are %q, differences %v", v.Unfinished, v.Differences)
+	}
+	if got := strings.Fields(texts(t, b.conn, marks)[0]); got[0] != strings.Fields(verified)[0] || got[1] != before[1] {
+		t.Errorf("hours and days are verified until %s, before %s, expected only the hours until %s", got, before, verified)
+	}
+	exec(t, b.conn, `UPDATE usage_dimensions SET quantity = quantity + 1`)
+	if found := b.broken(t, verify.Options{New: true, Record: true}); len(found) == 0 {
+		t.Error("the next pass leaves out the days that were not compared")
+	}
+	exec(t, b.conn, `UPDATE usage_dimensions SET quantity = quantity - 1`)
+	b.verify(t, verify.Options{New: true, Record: true})
+	if got := texts(t, b.conn, marks)[0]; got != verified {
+		t.Errorf("verified until %s, expected %s", got, verified)
 	}
 }
 
@@ -151,7 +222,7 @@ func TestUsageByPropertyAndEntity(t *testing.T) {
 	t.Run("verification compares them with the events", func(t *testing.T) {
 		b.finalSums(t, 48)
 		b.verify(t, verify.Options{Record: true})
-		exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1`, 72*rollup.Hour)
+		exec(t, b.conn, `UPDATE usage_progress SET days_verified_until = days_verified_until - $1`, 72*rollup.Hour)
 		b.verify(t, verify.Options{New: true})
 		for change, repair := range map[string]string{
 			`UPDATE usage_dimensions SET quantity = quantity + 1 WHERE value = 'small'`:                          `UPDATE usage_dimensions SET quantity = quantity - 1 WHERE value = 'small'`,

@@ -404,7 +404,7 @@ func TestRevenueOfFinalDays(t *testing.T) {
 	if found := days(verify.Options{}); len(found) != 0 {
 		t.Errorf("verification of sound sums: %v", found)
 	}
-	exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1`, today.Start-3*day)
+	exec(t, b.conn, `UPDATE usage_progress SET days_verified_until = $1`, today.Start-3*day)
 	for _, corrupt := range [][2]string{
 		{`UPDATE revenue_days SET amount_cents = amount_cents + 1`, `UPDATE revenue_days SET amount_cents = amount_cents - 1`},
 		{`UPDATE revenue_days SET org_id = app_id`, `UPDATE revenue_days r SET org_id = s.org_id FROM app_state s WHERE s.app_id = r.app_id`},

@@ -103,7 +103,7 @@ func TestLargestValuesAreThoseOfTheRows(t *testing.T) {
 		if found := packs(verify.Options{}); len(found) > 0 {
 			t.Fatalf("%v", found)
 		}
-		exec(t, b.conn, `UPDATE usage_progress SET verified_until = $1`, today-7*24*rollup.Hour)
+		exec(t, b.conn, `UPDATE usage_progress SET days_verified_until = $1`, today-7*24*rollup.Hour)
 		for change, repair := range map[string]string{
 			`UPDATE usage_value_days SET quantity = quantity + 1 WHERE day = $1`:                          `UPDATE usage_value_days SET quantity = quantity - 1 WHERE day = $1`,
 			`UPDATE usage_value_days SET packed = packed || '\x00' WHERE day = $1`:                        `UPDATE usage_value_days SET packed = substring(packed FOR length(packed) - 1) WHERE day = $1`,

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"purser/store/verify"
 )
 
@@ -43,17 +45,16 @@ func sortedDifferences(v verify.Verification) (list []string) {
 	return list
 }
 
-// A statement that takes longer than its limit is canceled as an administrator
-// cancels one.
-// verifyAndCancelWaits runs a full pass, and cancels each of its statements that waits for a
-// lock.
-func verifyAndCancelWaits(t *testing.T, b *soldBooks) verify.Verification {
+// verifyAndCancelWaits runs a pass, and cancels each of its statements that waits for a
+// lock, as the database cancels one that takes longer than its limit.
+func verifyAndCancelWaits(t *testing.T, app verify.App, conn *pgx.Conn, o verify.Options) verify.Verification {
 	t.Helper()
+	o.Now = moment
 	var v verify.Verification
 	ended := make(chan error)
 	go func() {
 		var err error
-		v, err = b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment})
+		v, err = app.Verify(t.Context(), o)
 		ended <- err
 	}()
 	for running := true; running; {
@@ -62,7 +63,7 @@ func verifyAndCancelWaits(t *testing.T, b *soldBooks) verify.Verification {
 			noError(t, err)
 			running = false
 		default:
-			exec(t, b.conn, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+			exec(t, conn, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 		}
 	}
 	return v
@@ -74,7 +75,7 @@ func TestAFeatureWhoseEventsWereNotReadIsNoDifference(t *testing.T) {
 	blocker, err := connect(t, b.url).Begin(t.Context())
 	noError(t, err)
 	exec(t, blocker, `LOCK TABLE usage_events`)
-	v := verifyAndCancelWaits(t, b)
+	v := verifyAndCancelWaits(t, b.Verification(), b.conn, verify.Options{Record: true})
 	if len(v.Unfinished) == 0 || len(v.Differences) > 0 {
 		t.Errorf("unfinished are %q, differences %v", v.Unfinished, v.Differences)
 	}
@@ -106,7 +107,7 @@ func TestVerifyContinuesAfterACanceledCheck(t *testing.T) {
 	noError(t, err)
 	exec(t, blocker, `LOCK TABLE topups`)
 
-	v := verifyAndCancelWaits(t, b)
+	v := verifyAndCancelWaits(t, b.Verification(), b.conn, verify.Options{Record: true})
 	for _, rule := range []string{"each paid top-up was credited as it was sold", "every event, counter and billed period belongs to a wallet"} {
 		if !slices.Contains(v.Unfinished, rule) {
 			t.Errorf("%q is missing from the unfinished checks %q", rule, v.Unfinished)

@@ -1442,7 +1442,8 @@ CREATE TABLE usage_progress (
   verified_until bigint NOT NULL DEFAULT 0,
   days_until bigint NOT NULL DEFAULT 0,
   values_until bigint NOT NULL DEFAULT 0,
-  revenue_until bigint NOT NULL DEFAULT 0
+  revenue_until bigint NOT NULL DEFAULT 0,
+  days_verified_until bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE usage_progress ADD CONSTRAINT progress_belongs_to_an_application FOREIGN KEY (app_id) REFERENCES app_state(app_id);
 ALTER TABLE usage_progress ADD CONSTRAINT usage_progress_pkey PRIMARY KEY (app_id);

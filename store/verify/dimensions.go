@@ -22,6 +22,10 @@ const ruleDimension = "usage by entity and property is what the events add up to
 // dimensionWindow is the longest window of days that is read at once.
 const dimensionWindow = 32 * 24 * rollup.Hour
 
+// maxPieces is in how many pieces a busy hour is read at most: each also reads the events
+// around it, see usageLead.
+const maxPieces = 12
+
 const labelledColumns = `u.price_number, u.created_at, u.quantity, u.allowance_limit, u.allowance_used, u.amount_nanocredits, u.deduplicated_from`
 
 var (
@@ -34,6 +38,9 @@ var (
 	// An erasure deletes properties; the sums stay.
 	verifyAnyErasure = pg.Declare("verify find erasures", `
 		SELECT 1 FROM identity_changes WHERE app_id = $1 AND kind = 'erasure' LIMIT 1`)
+
+	verifyHourCounts = pg.Declare("verify events by hour", `
+		SELECT hour, sum(events)::bigint FROM usage_totals WHERE app_id = $1 AND hour >= $2 AND hour < $3 GROUP BY hour ORDER BY hour`)
 
 	verifyEntityEvents = pg.Declare("verify events with an entity", `
 		SELECT u.entity_id, `+labelledColumns+`
@@ -89,10 +96,10 @@ type dimensionPass struct {
 // last recorded pass.
 func (p *verifyPass) checkDimensions(ctx context.Context) error {
 	d := dimensionPass{verifyPass: p}
-	if p.usage.from == 0 && !p.options.all() || p.usage.upto == 0 {
+	if p.usage.fromDay == 0 && !p.options.all() || p.usage.upto == 0 {
 		return nil // nothing was compared yet: that is for a full pass
 	}
-	from, upto := metering.DayOf(p.usage.from).Start, metering.DayOf(p.usage.upto).Start
+	from, upto := metering.DayOf(p.usage.fromDay).Start, metering.DayOf(p.usage.upto).Start
 	stored := from
 	if err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
 		if p.options.all() {
@@ -112,16 +119,16 @@ func (p *verifyPass) checkDimensions(ctx context.Context) error {
 	}
 	for length := 24 * rollup.Hour; from < upto; {
 		end := min(upto, from+length)
-		if err := p.read(ctx, func(ctx context.Context, tx appTx) error { return d.compareDays(ctx, tx, stored, from, end) }); err != nil {
+		if err := d.compareDays(ctx, stored, from, end); err != nil {
+			return err
+		}
+		if err := p.recordDays(ctx, end); err != nil {
 			return err
 		}
 		if from, stored = end, end; d.events < usageEvents/4 {
 			length = min(dimensionWindow, length*2)
 		} else {
 			length = 24 * rollup.Hour
-		}
-		if err := pauseFor(ctx, p.options.Pause); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -132,17 +139,51 @@ func exists(ctx context.Context, tx appTx, s pg.Statement) (bool, error) {
 	return len(found) > 0, err
 }
 
-// compareDays adds up the events of some days. Stored sums are read from an earlier day if
-// there should be none before.
-func (d *dimensionPass) compareDays(ctx context.Context, tx appTx, stored, from, upto int64) error {
+// compareDays adds up the events of some days, in pieces with a snapshot each, and compares.
+// The days are final, so that all snapshots see the same events. Stored sums are read from
+// an earlier day if there should be none before.
+func (d *dimensionPass) compareDays(ctx context.Context, stored, from, upto int64) error {
+	var ends []int64
+	if err := d.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+		ends, err = d.prepareDays(ctx, tx, stored, from, upto)
+		return err
+	}); err != nil {
+		return err
+	}
+	all, events := map[dimensionKey]rollup.Sums{}, int64(0)
+	for _, end := range ends {
+		if err := d.read(ctx, func(ctx context.Context, tx appTx) error { return d.readPiece(ctx, tx, from, end) }); err != nil {
+			return err
+		}
+		for k, sums := range d.want {
+			all[k] = all[k].Add(sums)
+		}
+		from, events = end, events+d.events
+		if err := pauseFor(ctx, d.options.Pause); err != nil {
+			return err
+		}
+	}
+	d.want, d.events = all, events
+	return d.read(ctx, func(ctx context.Context, tx appTx) (err error) {
+		// After the events: an erasure may have deleted properties between two pieces.
+		if d.erased, err = exists(ctx, tx, verifyAnyErasure); err != nil {
+			return err
+		}
+		found, err := d.readStored(ctx, tx, stored, upto)
+		if err != nil {
+			return err
+		}
+		d.compare(found)
+		return nil
+	})
+}
+
+// prepareDays reads which values have sums, and where the pieces of the days end.
+func (d *dimensionPass) prepareDays(ctx context.Context, tx appTx, stored, from, upto int64) ([]int64, error) {
 	if err := d.catalog.load(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
-	var err error
-	if d.erased, err = exists(ctx, tx, verifyAnyErasure); err != nil {
-		return err
-	}
-	d.values, d.want, d.events = rollup.Values{}, map[dimensionKey]rollup.Sums{}, 0
+	d.values = rollup.Values{}
 	if _, err := pg.Collect(ctx, tx, verifyValues, func(row pgx.CollectableRow) (struct{}, error) {
 		var k dimensionKey
 		var org ids.ID
@@ -151,8 +192,35 @@ func (d *dimensionPass) compareDays(ctx context.Context, tx appTx, stored, from,
 		d.checkOrg(org, k.day)
 		return struct{}{}, err
 	}, stored, upto); err != nil {
-		return err
+		return nil, err
 	}
+	hours, err := pg.Collect(ctx, tx, verifyHourCounts, pgx.RowToStructByPos[hourCount], from, upto)
+	return pieces(upto, d.options.Batch, hours), err
+}
+
+// hourCount is how many events an hour has.
+type hourCount struct{ Hour, Events int64 }
+
+// pieces are the ends of pieces that have about this many events at most. An hour is cut
+// into equal parts.
+func pieces(upto, most int64, hours []hourCount) (ends []int64) {
+	var events int64
+	for _, h := range hours {
+		if events > 0 && events+h.Events > most {
+			ends, events = append(ends, h.Hour), 0
+		}
+		parts := min(maxPieces, (h.Events+most-1)/most)
+		for part := int64(1); part < parts; part++ {
+			ends = append(ends, h.Hour+part*rollup.Hour/parts)
+		}
+		events += h.Events
+	}
+	return append(ends, upto)
+}
+
+// readPiece adds up the events between two times.
+func (d *dimensionPass) readPiece(ctx context.Context, tx appTx, from, upto int64) error {
+	d.want, d.events = map[dimensionKey]rollup.Sums{}, 0
 	b := &verifyWork{pass: d.verifyPass, tx: tx}
 	args := []any{pg.IDAt(max(0, from-d.usage.offset-usageLead)), pg.IDAt(upto + usageLead), from, upto}
 	if err := b.rows(ctx, verifyEntityEvents, func(r *wire.Row) {
@@ -161,23 +229,16 @@ func (d *dimensionPass) compareDays(ctx context.Context, tx appTx, stored, from,
 	}, args...); err != nil {
 		return err
 	}
-	if d.properties {
-		if err := b.rows(ctx, verifyPropertyEvents, func(r *wire.Row) {
-			labels := map[rollup.Dimension]string{}
-			for name, value := range metering.Properties(r.Text()).Values() {
-				labels[rollup.Property(name)] = value
-			}
-			d.take(r, labels)
-		}, args...); err != nil {
-			return err
+	if !d.properties {
+		return nil
+	}
+	return b.rows(ctx, verifyPropertyEvents, func(r *wire.Row) {
+		labels := map[rollup.Dimension]string{}
+		for name, value := range metering.Properties(r.Text()).Values() {
+			labels[rollup.Property(name)] = value
 		}
-	}
-	found, err := d.readStored(ctx, tx, stored, upto)
-	if err != nil {
-		return err
-	}
-	d.compare(found)
-	return nil
+		d.take(r, labels)
+	}, args...)
 }
 
 // take adds an event to the sums of its labels.

@@ -39,7 +39,7 @@ const (
 
 var (
 	verifyUsageProgress = pg.Declare("verify usage progress", `
-		SELECT p.until, p.verified_until, p.days_until, p.values_until, p.revenue_until, s.clock_offset
+		SELECT p.until, p.verified_until, p.days_verified_until, p.days_until, p.values_until, p.revenue_until, s.clock_offset
 		FROM usage_progress p JOIN app_state s ON s.app_id = $1
 		WHERE p.app_id = $1`)
 
@@ -93,6 +93,9 @@ var (
 	setUsageVerified = pg.Declare("set verified usage", `
 		UPDATE usage_progress SET verified_until = $2 WHERE app_id = $1 AND verified_until < $2`)
 
+	setDaysVerified = pg.Declare("set verified days of usage", `
+		UPDATE usage_progress SET days_verified_until = $2 WHERE app_id = $1 AND days_verified_until < $2`)
+
 	// Both sides are written in one transaction.
 	verifyUsageMonths = pg.Declare("verify usage by month", `
 		SELECT w.id, w.identity, 'the month ' || coalesce(m.month, h.month) || ' has ' || coalesce(m.events, 0) || ' events and ' || coalesce(m.charged, 0)
@@ -136,6 +139,7 @@ func withoutWallet(k usageKey) usageKey { k.wallet = ids.ID{}; return k }
 type usageState struct {
 	upto    int64 // the hour before which sums are final
 	from    int64 // the hour that a pass over new entries begins with
+	fromDay int64 // the time whose day it compares first
 	days    int64 // before which days are added up
 	values  int64 // before which values of days are packed
 	revenue int64 // before which payments of days are added up
@@ -148,7 +152,7 @@ func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
 	p.usage = usageState{sums: usageSums{}}
 	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
 		var until int64
-		err := row.Scan(&until, &p.usage.from, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
+		err := row.Scan(&until, &p.usage.from, &p.usage.fromDay, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
 		p.usage.upto = rollup.HourOf(until)
 		return struct{}{}, err
 	})
@@ -269,25 +273,36 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 	if finished, err := p.finished(ctx, ruleUsageTotal, err); err != nil || !finished {
 		return err
 	}
-	if finished, err := p.finished(ctx, ruleUsageDay, p.checkDays(ctx)); err != nil || !finished {
+	if err := p.recordUsage(ctx, setUsageVerified, p.usage.upto, ruleUsage, ruleUsageTotal, ruleOrg); err != nil {
 		return err
 	}
-	if finished, err := p.finished(ctx, ruleDimension, p.checkDimensions(ctx)); err != nil || !finished {
+	if _, err := p.finished(ctx, ruleUsageDay, p.checkDays(ctx)); err != nil {
 		return err
 	}
-	if finished, err := p.finished(ctx, ruleValues, p.checkValues(ctx)); err != nil || !finished {
+	if _, err := p.finished(ctx, ruleValues, p.checkValues(ctx)); err != nil {
 		return err
 	}
-	for _, rule := range []string{ruleUsage, ruleUsageDay, ruleUsageTotal, ruleRevenueDay, ruleDimension, ruleValues, ruleOrg} {
-		if p.found[rule] > 0 {
-			return nil
-		}
+	if _, err := p.finished(ctx, ruleDimension, p.checkDimensions(ctx)); err != nil {
+		return err
 	}
-	if !p.options.Record {
+	return p.recordDays(ctx, p.usage.upto)
+}
+
+// recordDays records the days before a time as compared.
+func (p *verifyPass) recordDays(ctx context.Context, upto int64) error {
+	return p.recordUsage(ctx, setDaysVerified, upto, ruleUsageDay, ruleRevenueDay, ruleDimension, ruleValues, ruleOrg)
+}
+
+// recordUsage records how far usage was compared, unless one of the rules is broken or was
+// not checked everywhere.
+func (p *verifyPass) recordUsage(ctx context.Context, s pg.Statement, upto int64, rules ...string) error {
+	if !p.options.Record || slices.ContainsFunc(rules, func(rule string) bool {
+		return p.found[rule] > 0 || slices.Contains(p.result.Unfinished, rule)
+	}) {
 		return nil
 	}
 	return p.app.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, setUsageVerified, p.usage.upto)
+		_, err := tx.ExecAny(ctx, s, upto)
 		return err
 	})
 }
@@ -297,10 +312,10 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 func (p *verifyPass) checkDays(ctx context.Context) error {
 	from := int64(0)
 	if !p.options.all() {
-		if p.usage.from == 0 {
+		if p.usage.fromDay == 0 {
 			return nil // nothing was compared yet: that is for a full pass
 		}
-		from = metering.DayOf(p.usage.from).Start - 24*rollup.Hour
+		from = metering.DayOf(p.usage.fromDay).Start - 24*rollup.Hour
 	}
 	return p.read(ctx, func(ctx context.Context, tx appTx) error {
 		details, err := pg.Collect(ctx, tx, verifyUsageDays, pgx.RowTo[string], from, p.usage.days, maxDifferences)

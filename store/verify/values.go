@@ -31,8 +31,8 @@ var (
 // since then.
 func (p *verifyPass) checkValues(ctx context.Context) error {
 	d := dimensionPass{verifyPass: p}
-	from := metering.DayOf(p.usage.from).Start - 24*rollup.Hour
-	if p.usage.from == 0 && !p.options.all() {
+	from := metering.DayOf(p.usage.fromDay).Start - 24*rollup.Hour
+	if p.usage.fromDay == 0 && !p.options.all() {
 		return nil // nothing was compared yet: that is for a full pass
 	}
 	if p.options.all() {
