@@ -44,6 +44,78 @@ func TestMigrationsRunAfterDistribution(t *testing.T) {
 	}
 }
 
+// lastReleased is the last migration of the newest release. Its tables may be large by now,
+// except smallTables.
+const lastReleased = "20261115000026"
+
+var (
+	smallTables  = []string{"members"}
+	createdTable = regexp.MustCompile(`CREATE TABLE (\w+)`)
+	alteredTable = regexp.MustCompile(`ALTER TABLE (\w+)`)
+	newRule      = regexp.MustCompile(`\b(CHECK|FOREIGN KEY|REFERENCES)\b`)
+)
+
+// A rule that is checked when it is added reads the whole table, which nothing else can read
+// or write meanwhile. VALIDATE CONSTRAINT does not block them, unless its transaction has
+// locked the table before.
+func TestNewRulesOfReleasedTablesAreValidatedLater(t *testing.T) {
+	t.Parallel()
+	names, err := fs.Glob(FS, "*.up.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := map[string]bool{}
+	for _, name := range names {
+		text, err := fs.ReadFile(FS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name > lastReleased+"~" {
+			for _, problem := range blockingRules(string(text), released) {
+				t.Errorf("%s: %s", name, problem)
+			}
+			continue
+		}
+		for _, found := range createdTable.FindAllStringSubmatch(string(text), -1) {
+			released[found[1]] = !slices.Contains(smallTables, found[1])
+		}
+	}
+	if !released["journal"] || !released["usage_events"] {
+		t.Errorf("released tables: %v", released)
+	}
+	for text, want := range map[string]int{
+		"ALTER TABLE journal ADD CONSTRAINT c CHECK (b > 0);":                                            1,
+		"ALTER TABLE journal ADD COLUMN b bigint REFERENCES other;":                                      1,
+		"ALTER TABLE journal ADD CONSTRAINT c CHECK (b > 0) NOT VALID;":                                  0,
+		"ALTER TABLE members ADD CONSTRAINT c CHECK (b > 0);":                                            0,
+		"ALTER TABLE created_since ADD CONSTRAINT c CHECK (b > 0);":                                      0,
+		"ALTER TABLE journal VALIDATE CONSTRAINT c;":                                                     0,
+		"ALTER TABLE journal ADD COLUMN b int;\n--bun:split\nALTER TABLE journal VALIDATE CONSTRAINT c;": 1,
+	} {
+		if found := blockingRules(text, released); len(found) != want {
+			t.Errorf("%s: %v", text, found)
+		}
+	}
+}
+
+func blockingRules(text string, released map[string]bool) (found []string) {
+	chunks := strings.Split(text, "--bun:split")
+	for _, chunk := range chunks {
+		chunk = sqlComment.ReplaceAllString(chunk, "")
+		table := alteredTable.FindStringSubmatch(chunk)
+		if table == nil || !released[table[1]] {
+			continue
+		}
+		if newRule.MatchString(chunk) && !strings.Contains(chunk, "NOT VALID") {
+			found = append(found, "a rule of "+table[1]+" without NOT VALID")
+		}
+		if strings.Contains(chunk, "VALIDATE CONSTRAINT") && len(chunks) > 1 {
+			found = append(found, "VALIDATE CONSTRAINT is not alone in its file")
+		}
+	}
+	return found
+}
+
 func problems(text string) (found []string) {
 	for chunk := range strings.SplitSeq(text, "--bun:split") {
 		chunk = strings.TrimSpace(sqlComment.ReplaceAllString(chunk, ""))
