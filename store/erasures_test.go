@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -372,4 +373,44 @@ var erasureCalls = []call[store.App]{
 		}
 		return nil, err
 	}},
+}
+
+// The release before knows no pending seals: it seals a renamed wallet that had no seal yet.
+func TestSealOfTheNewIdentityBesideAPendingOne(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, 1)
+	s.credit(t, "ann", 10*messagePrice)
+	mustAccept(t, s.nodes[0], s.message("ann", "first"))
+	w, err := s.Wallet(t.Context(), "ann")
+	noError(t, err)
+	_, _, err = s.Rename(t.Context(), renameOf("ann", "eve"))
+	noError(t, err)
+	conn := connect(t, url)
+	exec(t, conn, `CREATE TEMP TABLE pending AS SELECT * FROM pending_seals`)
+	exec(t, conn, `DELETE FROM pending_seals`)
+	s.sealAll(t)
+	exec(t, conn, `INSERT INTO pending_seals SELECT * FROM pending`)
+	mustAccept(t, s.nodes[0], s.message("eve", "second"))
+
+	s.sealAll(t) // no difference
+	exec(t, conn, `UPDATE usage_events SET entity_id = 'x'`)
+	v, err := s.Verification().Verify(t.Context(), verify.Options{})
+	if noError(t, err); len(v.Differences) == 0 {
+		t.Error("changed entries were not found")
+	}
+	if _, err := s.Verification().Reseal(t.Context(), w.ID, verify.ResealInput{Last: true, Most: math.MaxInt64}); err == nil {
+		t.Error("changed entries were accepted")
+	}
+	exec(t, conn, `UPDATE usage_events SET entity_id = NULL`)
+	reseal(t, s.Verification(), w.ID, true)
+	if pending := texts(t, conn, `SELECT wallet_id::text FROM pending_seals`); len(pending) > 0 {
+		t.Errorf("seals of %v are pending", pending)
+	}
+	s.sealAll(t)
+	exec(t, conn, `UPDATE wallets SET identity = 'mallory'`)
+	v, err = s.Verification().Verify(t.Context(), verify.Options{})
+	if noError(t, err); len(v.Differences) == 0 {
+		t.Error("another identity was not found")
+	}
 }

@@ -171,7 +171,9 @@ func (b *verifyWork) begin(w verifiedWallet, after int64) *walletProof {
 	}
 	switch {
 	case after == 0:
-		p.seal = w.first
+		if p.seal = w.first; w.resealed != nil {
+			p.renewed = *w.resealed
+		}
 	case p.known:
 		p.seal, p.billed = w.seal.seal, w.seal.billed
 		for i, credit := range w.seal.credits {

@@ -56,9 +56,10 @@ type walletProof struct {
 	misbilled bool // an event's period is not billed by it
 	accepted  bool
 	seal      journalSeal
-	sealedSeq int64 // of the stored seal; zero for none
-	unmarked  bool  // sealed by a release that did not note it in sealed_wallets
-	pending   bool  // its seal is of an earlier identity: nothing is sealed before it was renewed
+	sealedSeq int64       // of the stored seal; zero for none
+	unmarked  bool        // sealed by a release that did not note it in sealed_wallets
+	pending   bool        // its seal is of an earlier identity: nothing is sealed before it was renewed
+	renewed   journalSeal // of a pending wallet: the chain of its current identity
 	stored    journalSeal
 	sealedAt  int64
 	usage     usageSums // of a full pass; nil for none
@@ -112,7 +113,10 @@ func (p *walletProof) take(e *verifiedEntry, catalog *verifyCatalog, org ids.ID)
 	p.takeBalance(e)
 	if p.known {
 		p.seal, p.buf = p.seal.next(p.buf, e)
-		if p.fromStart && p.seq == p.sealedSeq && p.seal != p.stored {
+		if p.fromStart && p.pending {
+			p.renewed, p.buf = p.renewed.next(p.buf, e)
+		}
+		if p.fromStart && p.seq == p.sealedSeq && p.seal != p.stored && !(p.pending && p.renewed == p.stored) {
 			p.differs(ruleSeal, "entries 1 to %d, or whose wallet it is, were changed after they were verified and sealed", p.seq)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 // transaction of the change. A job then computes both chains over the sealed entries and
 // replaces the seal, but only if the entries still have the old one: what was changed
 // after it was sealed stays found, and an erased identity can't be guessed from the seal.
+// Release 0.1.0 knows no pending seals: a wallet without a seal gets one of its new identity.
 
 var (
 	putPendingSeal = pg.Declare("put pending seal", `
@@ -116,7 +117,7 @@ func (a App) Reseal(ctx context.Context, wallet ids.ID, in ResealInput) (done bo
 			}
 			in.Most -= size
 		}
-		if pending.seq > 0 && chain.old != pending.seal {
+		if pending.seq > 0 && chain.old != pending.seal && chain.renewed != pending.seal {
 			return false, fmt.Errorf("verify: the entries of %s differ from their seal, which was kept", wallet.Format(ids.Wallet))
 		}
 		err = a.transact(ctx, func(ctx context.Context, tx appTx) error { return tx.replaceSeal(ctx, wallet, pending) })
