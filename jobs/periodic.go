@@ -83,27 +83,21 @@ func (q *Queue) runTask(ctx context.Context, task Task) (err error) {
 }
 
 // audit drains every application with overdue jobs, without trusting the times that
-// sweeps go by.
+// sweeps go by. One that fails does not keep the others waiting.
 func (q *Queue) audit(ctx context.Context) error {
-	scopes, err := q.options.Store.Directory().Scopes(ctx)
-	if err != nil {
-		return err
-	}
 	var overdue []tenancy.Scope
-	for _, scope := range scopes {
+	err := q.options.Store.Directory().Each(ctx, "audit", func(ctx context.Context, scope tenancy.Scope) error {
 		found, err := q.options.Store.Queue(scope).HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
-		if err != nil {
-			return err
-		}
 		if found {
 			overdue = append(overdue, scope)
 		}
-	}
+		return err
+	})
 	if len(overdue) > 0 {
 		q.options.Log.Info("applications with overdue jobs found", "number", len(overdue), "first", overdue[0].AppID.Format(ids.Application))
 	}
 	q.wakeAll(overdue)
-	return nil
+	return err
 }
 
 // auditSlack is how long a job may be due before an audit finds it: sweeps come first.

@@ -128,14 +128,5 @@ func (u *usageStats) request(ctx context.Context, scope tenancy.Scope) error {
 
 // requestAll requests the job of every application.
 func (u *usageStats) requestAll(ctx context.Context) error {
-	scopes, err := u.store.Directory().Scopes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, scope := range scopes {
-		if err := u.request(ctx, scope); err != nil {
-			return err
-		}
-	}
-	return nil
+	return u.store.Directory().Each(ctx, "usage", u.request)
 }

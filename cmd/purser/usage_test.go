@@ -69,3 +69,16 @@ func TestBalancesAreAddedUpNowAndThen(t *testing.T) {
 		}
 	})
 }
+
+func TestUsageIsRequestedBesideAnApplicationThatFails(t *testing.T) {
+	t.Parallel()
+	n := newVerifiedNode(t)
+	u := &usageStats{store: n.store, jobs: jobs.New(jobs.Options{Store: n.store})}
+	n.exec(`DELETE FROM app_state WHERE app_id = '` + n.first.AppID.String() + `'`)
+	if err := u.requestAll(t.Context()); err == nil {
+		t.Error("the failure is not reported")
+	}
+	if due, err := n.store.Queue(n.other).HasJobsDue(t.Context(), time.Now().UnixMilli()); err != nil || !due {
+		t.Errorf("the other application has a job: %t, %v", due, err)
+	}
+}
