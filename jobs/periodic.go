@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -87,11 +88,13 @@ func (q *Queue) runTask(ctx context.Context, task Task) (err error) {
 func (q *Queue) audit(ctx context.Context) error {
 	var overdue []tenancy.Scope
 	err := q.options.Store.Directory().Each(ctx, "audit", func(ctx context.Context, scope tenancy.Scope) error {
-		found, err := q.options.Store.Queue(scope).HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
+		jobs := q.options.Store.Queue(scope)
+		recovered := jobs.RecoverJobs(ctx)
+		found, err := jobs.HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
 		if found {
 			overdue = append(overdue, scope)
 		}
-		return err
+		return errors.Join(recovered, err)
 	})
 	if len(overdue) > 0 {
 		q.options.Log.Info("applications with overdue jobs found", "number", len(overdue), "first", overdue[0].AppID.Format(ids.Application))

@@ -70,6 +70,9 @@ var queueCalls = []call[queue.App]{
 	{"HasJobsDue", "", "", "", "", func(ctx context.Context, a queue.App, _ household) (any, error) {
 		return a.HasJobsDue(ctx, moment)
 	}},
+	{"RecoverJobs", "", "", "", "", func(ctx context.Context, a queue.App, _ household) (any, error) {
+		return nil, a.RecoverJobs(ctx)
+	}},
 	{"FailingJobs", "", "", "", "", func(ctx context.Context, a queue.App, _ household) (any, error) {
 		return a.FailingJobs(ctx, 100)
 	}},
