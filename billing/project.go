@@ -76,7 +76,7 @@ const (
 	DebtFull              AlertKind = "debt_full"          // a refund or dispute exceeds the debt limit: the rest was not booked
 	BalanceSpent          AlertKind = "balance_spent"      // what the customer's balance at the provider paid of an invoice could not be credited back
 	PaidLate              AlertKind = "paid_late"          // a renewal that was paid after its subscription had ended: refunded
-	ActionRefused         AlertKind = "action_refused"     // the provider refused a cancellation or refund
+	ActionRefused         AlertKind = "action_refused"     // the provider refused a cancellation or refund, or the refund failed later
 	KeyRefused            AlertKind = "key_refused"        // the provider refused the stored API key
 	SaleMissing           AlertKind = "sale_missing"       // paid for a checkout of ours that the database does not have: nothing is granted
 )

@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"purser/billing"
 	"purser/ids"
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // paidTopUp is 30 million tokens for 30 dollars.
@@ -112,6 +114,53 @@ func TestScenario53_EveryCreditOfARenewalGoesInProportion(t *testing.T) {
 	if stars, _ := r.balance("stars"); stars != 3*million {
 		t.Errorf("ada has %s stars", stars)
 	}
+}
+
+// A payment without credits leaves no trace in the balance when its refund fails.
+func TestARefundOfPurserThatFailsLaterRaisesAnAlert(t *testing.T) {
+	t.Parallel()
+	duplicate := func(t *testing.T) *harness {
+		r := shop(t)
+		page := r.checkout("basic")
+		second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
+		r.pay(page.URL, cardPays)
+		r.pay(second["url"].(string), cardRefundFails)
+		r.settle()
+		r.wantAlerts(billing.DuplicateSubscription)
+		return r
+	}
+	t.Run("for a duplicate subscription", func(t *testing.T) {
+		r := duplicate(t)
+		r.advance(2 * time.Hour)
+		r.wantAlerts(billing.ActionRefused, billing.DuplicateSubscription)
+	})
+	t.Run("for a renewal that an upgrade replaced, once", func(t *testing.T) {
+		r, _ := renewing(t, "basic", cardRefundFails)
+		r.idle.Store(true)
+		r.changed("pro")
+		r.advance(2 * time.Hour) // the renewal is charged
+		r.idle.Store(false)
+		r.settle()
+		r.wantAlerts()
+		r.advance(2 * time.Hour)
+		r.wantAlerts(billing.ActionRefused)
+		r.resolveAlerts(1)
+		r.controlSandbox("webhooks", `{"replay": 50}`)
+		r.advance(24 * time.Hour)
+		r.resolveAlerts(0)
+	})
+	t.Run("when it was read only after it had failed", func(t *testing.T) {
+		r := duplicate(t)
+		storetest.Exec(t, storetest.URL(t), `UPDATE provider_payments SET refunded_cents = 0 WHERE app_id = $1`, r.app.ID.String())
+		r.advance(2 * time.Hour)
+		r.wantAlerts(billing.ActionRefused, billing.DuplicateSubscription)
+	})
+	t.Run("but not for a refund that was made elsewhere", func(t *testing.T) {
+		r, page := paidTopUp(t, cardRefundFails)
+		r.refund(page, 1500)
+		r.advance(2 * time.Hour)
+		r.wantAlerts()
+	})
 }
 
 // deposit is credit that the caller gives.

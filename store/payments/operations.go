@@ -269,7 +269,7 @@ func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID,
 		}
 		id, err := optionalRow(pg.Find(ctx, tx, insertAction, pgx.RowTo[ids.ID], ErrUnknown, pg.Named{
 			"id": ids.New(), "org_id": tx.Scope.OrgID, "wallet_id": walletID,
-			"idempotency_key": string(action.Kind) + ":" + action.ObjectID, "fingerprint": make([]byte, len(billing.Fingerprint{})),
+			"idempotency_key": actionKey(action.Kind, action.ObjectID), "fingerprint": make([]byte, len(billing.Fingerprint{})),
 			"parameters": parameters, "step": step, "created_at": now, "connection_id": pg.OrNull(connection),
 		}))
 		if err != nil {
@@ -284,6 +284,9 @@ func (tx appTx) enqueueActions(ctx context.Context, walletID, connection ids.ID,
 	}
 	return nil
 }
+
+// actionKey is the idempotency key of an action: it has one operation for each object.
+func actionKey(kind billing.ActionKind, objectID string) string { return string(kind) + ":" + objectID }
 
 func encodeMap(m map[string]string) ([]byte, error) {
 	if m == nil {

@@ -232,6 +232,11 @@ func (a App) ApplyCharge(ctx context.Context, f queue.Fence, remote billing.Prov
 func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, remote billing.ProviderCharge, now int64) error {
 	next, movements := p.Reverse(remote.Reversed())
 	next.LostCents = max(p.LostCents, remote.LostCents()) // a closed dispute stays closed
+	if len(remote.Refunds)+len(remote.Disputes) > 0 && next.RefundedCents+next.DisputedCents < p.AmountCents {
+		if err := tx.alertFailedRefund(ctx, w, p, next, now); err != nil {
+			return err
+		}
+	}
 	if next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents && next.LostCents == p.LostCents && len(movements) == 0 {
 		return nil
 	}
@@ -249,6 +254,18 @@ func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment
 		return tx.announceLost(ctx, w, p, now)
 	}
 	return nil
+}
+
+// alertFailedRefund raises an alert about a payment that Purser has refunded and whose
+// money is no longer returned, such as after the bank rejected it: the action is not
+// repeated. It is raised again only when a report returns less than the one before.
+func (tx appTx) alertFailedRefund(ctx context.Context, w *ledger.Wallet, p, next billing.Payment, now int64) error {
+	op, err := optionalRow(tx.operation(ctx, billing.OperationAction, actionKey(billing.RefundInvoice, p.Source.ID)))
+	if err != nil || op == nil || op.State != billing.OperationDone {
+		return err
+	}
+	less := next.RefundedCents+next.DisputedCents < p.RefundedCents+p.DisputedCents
+	return tx.raise(ctx, w.ID, billing.Alert{Kind: billing.ActionRefused, ObjectID: p.Source.ID}, less, now)
 }
 
 // clawBack posts the movements of one credit of a payment and stores how much is clawed

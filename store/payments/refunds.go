@@ -45,7 +45,7 @@ func (a App) PaymentRefund(ctx context.Context, source billing.Source) (found Pa
 			return err
 		}
 		found.Payment = paid.Payment
-		op, err := tx.operation(ctx, billing.OperationAction, refundKey(paid.ChargeID))
+		op, err := tx.operation(ctx, billing.OperationAction, actionKey(billing.RefundCharge, paid.ChargeID))
 		if errors.Is(err, ErrUnknown) {
 			return nil
 		}
@@ -71,9 +71,6 @@ func (tx appTx) payment(ctx context.Context, s pg.Statement, source billing.Sour
 	return list[0], nil
 }
 
-// refundKey is the idempotency key of a charge's refund.
-func refundKey(chargeID string) string { return string(billing.RefundCharge) + ":" + chargeID }
-
 // RequestRefund records a refund of what is left of a payment, which the next job requests
 // from the provider. The provider's state then takes the credits back, as it does for any
 // other refund. A refund that is under way is not requested twice.
@@ -89,7 +86,7 @@ func (a App) RequestRefund(ctx context.Context, source billing.Source, reason st
 		if refund, err = paid.DecideRefund(); err != nil {
 			return err
 		}
-		if op, err := tx.operation(ctx, billing.OperationAction, refundKey(paid.ChargeID)); err == nil && op.State == billing.OperationRunning {
+		if op, err := tx.operation(ctx, billing.OperationAction, actionKey(billing.RefundCharge, paid.ChargeID)); err == nil && op.State == billing.OperationRunning {
 			return nil
 		} else if err != nil && !errors.Is(err, ErrUnknown) {
 			return err

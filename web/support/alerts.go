@@ -54,7 +54,7 @@ var alertWords = map[billing.AlertKind]struct{ title, advice string }{
 	},
 	billing.ActionRefused: {
 		"Cancellation or refund failed",
-		"The payment provider permanently rejected canceling this subscription or refunding this payment, or its account was replaced long ago. The customer is paying for something they don't have: cancel or refund it at the payment provider.",
+		"The payment provider permanently rejected canceling this subscription or refunding this payment, the refund failed later at the customer's bank, or the account was replaced long ago. The customer is paying for something they don't have: cancel or refund it at the payment provider, or return the money another way.",
 	},
 }
 
