@@ -20,6 +20,8 @@ func TestRecover(t *testing.T) {
 	unsent.AttemptedAt = 0
 	worn := op(StepFlag)
 	worn.Attempt = maxAttempts
+	action := worn
+	action.Kind = OperationAction
 	undone, failed := Observation{Outcome: OutcomeNotDone}, Observation{Outcome: OutcomeNotDone, SavedFailure: true}
 
 	for _, c := range []struct {
@@ -38,6 +40,7 @@ func TestRecover(t *testing.T) {
 		{"then it gets another", op(StepFlag), undone, Background, keyLifetime + 5, RecoverRenew},
 		{"a kept failure needs another key", op(StepFlag), failed, Background, 1000, RecoverRenew},
 		{"but not without end", worn, failed, Background, 1000, RecoverClose},
+		{"an action has no caller and returns money, so it goes on", action, failed, Background, 1000, RecoverRenew},
 		{"unless a caller asks", worn, failed, Caller, 1000, RecoverRenew},
 		{"a charge is repeated soon after", op(StepUpgrade), undone, Background, chargeWindow - 1, RecoverRepeat},
 		{"a charge that failed there gets another key soon after", op(StepUpgrade), failed, Background, chargeWindow - 1, RecoverRenew},

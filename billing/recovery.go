@@ -11,7 +11,9 @@ const (
 	// without a caller: a customer must not be charged hours after giving up.
 	chargeWindow = int64(10 * time.Minute / time.Millisecond)
 
-	// maxAttempts is how many keys a step is tried under without a caller.
+	// maxAttempts is how many keys a step of a caller's request is tried under without
+	// the caller. An action has none: it stops or returns a charge, so it is tried until
+	// the provider takes or refuses it.
 	maxAttempts = 10
 )
 
@@ -69,7 +71,7 @@ func Recover(o Operation, observed Observation, initiator Initiator, now int64) 
 		return RecoverRepeat
 	case !observed.SavedFailure && now-o.AttemptedAt < keyLifetime:
 		return RecoverRepeat
-	case background && o.Attempt >= maxAttempts:
+	case background && o.Attempt >= maxAttempts && o.Kind != OperationAction:
 		return RecoverClose
 	default:
 		return RecoverRenew

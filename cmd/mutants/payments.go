@@ -21,6 +21,8 @@ var paymentMutants = []mutant{
 		once("views/page/support/refund_templ.go", "|| p.Confirming }", "|| p.State == billing.OperationDone }")),
 	bug("a refund of ours that failed later is not noticed", "./payments/cashier", "TestARefundOfPurserThatFailsLaterRaisesAnAlert",
 		once("store/payments/payments.go", "&& next.RefundedCents+next.DisputedCents < p.AmountCents {", "&& p.AmountCents < 0 {")),
+	bug("server errors end a cancellation and a refund", "./billing", "TestRecover",
+		once("billing/recovery.go", " && o.Kind != OperationAction:", ":")),
 	bug("a refund is done before its confirmation is queued", "./payments/cashier", "TestARefundIsInProgressUntilItIsConfirmed",
 		once("payments/cashier/command_action.go", "\tif after.Object != \"\" {\n", "\tif after.Object == \"-\" {\n")),
 	bug("a failed refund shows an error of the program", "./payments/cashier", "TestARefundThatFailedSaysWhyInPlainWords",

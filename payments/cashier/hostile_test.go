@@ -11,6 +11,7 @@ import (
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
+	"purser/store/storetest"
 )
 
 // A change that could not be carried out at once is carried out later on the
@@ -76,6 +77,24 @@ func TestARefundThatIsRefusedIsSeen(t *testing.T) {
 	}
 	r.wantOn("basic", metering.StatusActive)
 	r.wantTokens(10*million, 0)
+}
+
+// A refund of ours has no caller who could send it again.
+func TestServerErrorsDoNotEndARefund(t *testing.T) {
+	r := shop(t)
+	page := r.checkout("basic")
+	second := r.provider("/v1/checkout/sessions", r.callsTo("POST /v1/checkout/sessions")[0])
+	r.inject(sandbox.Fault{Kind: sandbox.Fail, Times: 12, Only: "POST /v1/refunds"})
+	r.pay(page.URL, cardPays)
+	r.pay(second["url"].(string), cardPays)
+	r.settle()
+	storetest.Exec(t, storetest.URL(t), `UPDATE provider_ops SET attempt = 100 WHERE app_id = $1 AND state = 'running'`, r.app.ID.String())
+	for range 4 {
+		r.advance(time.Hour)
+	}
+	r.wantCollected(1000)
+	r.wantAlerts(billing.DuplicateSubscription)
+	r.wantNothingFailing()
 }
 
 // A customer that was deleted at the provider is created again, also while
