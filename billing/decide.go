@@ -171,14 +171,17 @@ func DecideCancel(current *Subscription, atPeriodEnd bool) (CancelOrder, error) 
 	}, nil
 }
 
-// DecideTopUp reports whether the identity may buy an amount of a credit at the price.
-// Terms that are not in force do not restrict it.
-func DecideTopUp(current *Subscription, amount metering.Amount, amountCents int64, currency string) error {
+// DecideTopUp reports whether the identity may buy a credit at the price, and whether
+// the wallet's balances have room for it. Terms that are not in force do not restrict it.
+func DecideTopUp(current *Subscription, held []metering.Balance, bought Grant, amountCents int64, currency string) error {
 	if current != nil && current.Status.InForce() && !current.Terms.TopupsEnabled {
 		return fault.New(fault.TopupsDisabled)
 	}
-	if amount == 0 {
+	if bought.Amount == 0 {
 		return fault.Newf(fault.AmountTooSmall, "Top-ups need amountNanocredits above 0.")
 	}
-	return CheckCharge(amountCents, currency)
+	if err := CheckCharge(amountCents, currency); err != nil {
+		return err
+	}
+	return CheckRoom(held, []Grant{bought})
 }

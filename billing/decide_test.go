@@ -213,7 +213,7 @@ func TestDecideTopUp(t *testing.T) {
 		{"refuses steps too small", nil, 1, 1005, "tnd", fault.AmountNotChargeable},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			wantFault(t, DecideTopUp(c.current, c.amount, c.cents, c.currency), c.want)
+			wantFault(t, DecideTopUp(c.current, nil, Grant{Amount: c.amount}, c.cents, c.currency), c.want)
 		})
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/payments/stripe"
 	"purser/store/payments"
 	"purser/store/queue"
@@ -51,15 +53,17 @@ func (c *Cashier) SubscriptionCheckout(ctx context.Context, scope tenancy.Scope,
 func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r billing.TopUpRequest, idempotencyKey string) (Page, error) {
 	return c.runForPage(ctx, scope, request{
 		kind: billing.OperationTopUp, identity: r.Identity, creditKey: r.CreditKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(), paid: true,
-		check: func(current *billing.Subscription) error {
-			return billing.DecideTopUp(current, r.Amount, r.AmountCents, r.Currency)
+		// The provider's customer is stored with a wallet, so a refusal has to come before.
+		check: func(ctx context.Context) error {
+			s, err := c.topUpState(ctx, scope, r.Identity, r.CreditKey)
+			if err != nil {
+				return err
+			}
+			return billing.DecideTopUp(s.Subscription, s.Balances, grantOf(s.Credit, r.Amount), r.AmountCents, r.Currency)
 		},
 		decide: func(s payments.CustomerState, op billing.Operation, b buyer, now int64) (payments.Decision, error) {
-			if err := billing.DecideTopUp(s.Subscription, r.Amount, r.AmountCents, r.Currency); err != nil {
-				return payments.Decision{}, err
-			}
-			bought := billing.Grant{CreditID: s.Credit.ID, CreditKey: s.Credit.Key, Amount: r.Amount}
-			if err := billing.CheckRoom(s.Balances, []billing.Grant{bought}); err != nil {
+			bought := grantOf(s.Credit, r.Amount)
+			if err := billing.DecideTopUp(s.Subscription, s.Balances, bought, r.AmountCents, r.Currency); err != nil {
 				return payments.Decision{}, err
 			}
 			expires := sessionExpiry(now)
@@ -75,6 +79,27 @@ func (c *Cashier) TopUpCheckout(ctx context.Context, scope tenancy.Scope, r bill
 			}}, nil
 		},
 	})
+}
+
+func grantOf(credit metering.Credit, amount metering.Amount) billing.Grant {
+	return billing.Grant{CreditID: credit.ID, CreditKey: credit.Key, Amount: amount}
+}
+
+// topUpState reads what a top-up is decided by, without creating a wallet.
+func (c *Cashier) topUpState(ctx context.Context, scope tenancy.Scope, identity, creditKey string) (s payments.CustomerState, err error) {
+	if s.Subscription, err = c.currentSubscription(ctx, scope, identity); err != nil {
+		return s, err
+	}
+	app := c.options.Store.App(scope)
+	if s.Credit, err = app.Credit(ctx, creditKey); err != nil {
+		return s, err
+	}
+	wallet, err := app.Wallet(ctx, identity)
+	if err != nil && !fault.Is(err, fault.WalletNotFound) {
+		return s, err
+	}
+	s.Balances = wallet.Balances
+	return s, nil
 }
 
 // sessionExpiry is when a new session expires, in whole seconds as the provider counts.
@@ -162,24 +187,11 @@ func (run *operationRun) recheckTopUp(ctx context.Context) error {
 	if run.ReplacedAt != 0 || customer != sold.CustomerID {
 		return errors.Join(errSuperseded, errAccountChanged())
 	}
-	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
+	s, err := run.c.topUpState(ctx, run.scope, run.rec.Identity, sold.CreditKey)
 	if err != nil {
 		return err
 	}
-	app := run.c.options.Store.App(run.scope)
-	credit, err := app.Credit(ctx, sold.CreditKey)
-	if err != nil {
-		return err
-	}
-	wallet, err := app.Wallet(ctx, run.rec.Identity)
-	if err != nil {
-		return err
-	}
-	err = billing.DecideTopUp(current, sold.Amount, sold.AmountCents, sold.Currency)
-	if err == nil {
-		err = billing.CheckRoom(wallet.Balances, []billing.Grant{{CreditID: credit.ID, CreditKey: credit.Key, Amount: sold.Amount}})
-	}
-	if err != nil {
+	if err := billing.DecideTopUp(s.Subscription, s.Balances, grantOf(s.Credit, sold.Amount), sold.AmountCents, sold.Currency); err != nil {
 		return errors.Join(errSuperseded, err)
 	}
 	return nil

@@ -22,7 +22,7 @@ type request struct {
 	// paid says that the provider takes part whatever is decided. Then check, if set,
 	// runs before the provider is called.
 	paid   bool
-	check  func(current *billing.Subscription) error
+	check  func(context.Context) error
 	decide func(s payments.CustomerState, op billing.Operation, b buyer, now int64) (payments.Decision, error)
 }
 
@@ -110,11 +110,7 @@ func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r reque
 		return buyer{}, nil
 	}
 	if r.check != nil {
-		current, err := c.currentSubscription(ctx, scope, r.identity)
-		if err != nil {
-			return buyer{}, err
-		}
-		if err := r.check(current); err != nil {
+		if err := r.check(ctx); err != nil {
 			return buyer{}, err
 		}
 	}

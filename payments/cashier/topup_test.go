@@ -14,6 +14,7 @@ import (
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
 	"purser/store"
@@ -96,6 +97,29 @@ func TestTopUpsThatAreNotSold(t *testing.T) {
 	r.plan("closed", 1500, noTopUps)
 	r.subscribe("closed", cardPays)
 	wantFault(t, ask(func(*billing.TopUpRequest) {}), fault.TopupsDisabled)
+}
+
+func TestARefusedTopUpCreatesNoWalletAndNoCustomer(t *testing.T) {
+	r := shop(t)
+	ask := func(change func(*billing.TopUpRequest), want fault.Code) {
+		t.Helper()
+		request := r.topUpRequest(3000)
+		change(&request)
+		_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, request, newKey())
+		wantFault(t, err, want)
+		if made := len(r.callsTo("POST /v1/customers")); made != 0 {
+			t.Errorf("%d customers were created", made)
+		}
+	}
+	ask(func(q *billing.TopUpRequest) { q.CreditKey = "gold" }, fault.CreditNotFound)
+	ask(func(q *billing.TopUpRequest) { q.Amount = 0 }, fault.AmountTooSmall)
+	_, err := r.store.App(r.scope).Wallet(t.Context(), "ada")
+	wantFault(t, err, fault.WalletNotFound)
+	r.deposit(metering.MaxAmount)
+	ask(func(*billing.TopUpRequest) {}, fault.BalanceOverflow)
+	r.hold(metering.MaxBalances)
+	r.credit("stars")
+	ask(func(q *billing.TopUpRequest) { q.CreditKey = "stars" }, fault.TooManyBalances)
 }
 
 func TestTheSameKeyGivesTheSameTopUp(t *testing.T) {
