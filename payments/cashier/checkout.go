@@ -170,8 +170,7 @@ func (run *operationRun) topUp(ctx context.Context) error {
 	return err
 }
 
-// recheckTopUp decides again about a failed top-up. It was stored with its account and
-// customer: paid by another customer, it would be set aside without credits.
+// recheckTopUp decides again about a failed top-up.
 func (run *operationRun) recheckTopUp(ctx context.Context) error {
 	if !run.hasFailed() {
 		return nil
@@ -180,11 +179,7 @@ func (run *operationRun) recheckTopUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	customer, err := run.c.options.Store.PaymentAccounts(run.scope).Customer(ctx, run.ID, run.rec.Identity)
-	if err != nil && !errors.Is(err, payments.ErrUnknown) {
-		return err
-	}
-	if run.ReplacedAt != 0 || customer != sold.CustomerID {
+	if run.ReplacedAt != 0 {
 		return errors.Join(errSuperseded, errAccountChanged())
 	}
 	s, err := run.c.topUpState(ctx, run.scope, run.rec.Identity, sold.CreditKey)
@@ -232,7 +227,7 @@ func (run *operationRun) completion(session stripe.Session) *payments.Completion
 // openSession creates the checkout session once, and enqueues a refresh for after its
 // expiry: the webhook about its outcome may be lost.
 func (run *operationRun) openSession(ctx context.Context, create func(context.Context, string, stripe.SessionOrder) (stripe.Session, error)) (session stripe.Session, err error) {
-	customer, err := run.c.customer(ctx, run.account, run.rec.Identity)
+	customer, err := run.payer(ctx)
 	if err != nil {
 		return session, err
 	}
@@ -266,6 +261,20 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 		return session, err
 	}
 	return session, run.c.options.Store.Queue(run.scope).Enqueue(ctx, run.job(queue.JobSession, session.ID, session.ExpiresAt+refreshDelay))
+}
+
+// payer is the customer of a session. A top-up was stored with its customer, which may
+// have been forgotten since: paid by another, it would be set aside without credits.
+func (run *operationRun) payer(ctx context.Context) (string, error) {
+	customer, err := run.c.customer(ctx, run.account, run.rec.Identity)
+	if err != nil || run.rec.Kind != billing.OperationTopUp {
+		return customer, err
+	}
+	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
+	if err == nil && sold.CustomerID != customer {
+		err = errors.Join(errSuperseded, errAccountChanged())
+	}
+	return customer, err
 }
 
 // sessionOrder builds the session's parameters from those stored with the operation.

@@ -3,6 +3,7 @@ package cashier_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -272,6 +273,39 @@ func (r *harness) wantNotRepeated(key string, code fault.Code) {
 	}
 }
 
+// deleteCustomer deletes ada's customer at the provider, whose webhook arrives.
+func (r *harness) deleteCustomer() {
+	r.Helper()
+	r.askProvider(http.MethodDelete, "/v1/customers/"+r.callsTo("POST /v1/checkout/sessions")[0].Get("customer"), nil)
+	r.settle()
+}
+
+// What another customer pays would be set aside.
+func TestAnInterruptedTopUpIsNotSoldToAnotherCustomer(t *testing.T) {
+	t.Parallel()
+	for _, byJob := range []bool{false, true} {
+		t.Run(fmt.Sprintf("resumed by the job: %t", byJob), func(t *testing.T) {
+			r, key := shop(t), newKey()
+			r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/checkout/sessions"})
+			_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), key)
+			wantFault(t, err, fault.ProviderUnavailable)
+			r.deleteCustomer()
+			before := len(r.callsTo("POST /v1/checkout/sessions"))
+			if byJob {
+				r.advance(2 * time.Minute)
+			}
+			if opened := len(r.callsTo("POST /v1/checkout/sessions")) - before; opened != 0 {
+				t.Errorf("the job opened %d pages", opened)
+			}
+			r.wantNotRepeated(key, fault.OperationInProgress)
+			page := r.topUp(3000)
+			r.pay(page.URL, cardPays)
+			r.settle()
+			r.wantTokens(30*million, 0)
+		})
+	}
+}
+
 func TestAFailedTopUpIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	t.Run("nothing changed", func(t *testing.T) {
@@ -287,10 +321,7 @@ func TestAFailedTopUpIsDecidedAgain(t *testing.T) {
 	t.Run("the customer was deleted at the provider", func(t *testing.T) {
 		r := shop(t)
 		key := r.failedTopUp()
-		accounts := r.store.PaymentAccounts(r.scope)
-		connection := must[payments.Connection](r)(accounts.Connection(t.Context()))
-		customer := must[string](r)(accounts.Customer(t.Context(), connection.ID, "ada"))
-		r.check(accounts.ForgetCustomer(t.Context(), connection.ID, customer))
+		r.deleteCustomer()
 		r.wantNotRepeated(key, fault.OperationInProgress)
 	})
 	t.Run("the plan has no top-ups", func(t *testing.T) {
