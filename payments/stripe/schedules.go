@@ -18,7 +18,8 @@ func (c *Client) CreateSchedule(ctx context.Context, key, subscriptionID string)
 
 // SetPhases makes a schedule change the price at the renewal and release the
 // subscription an interval later. An update replaces all phases, so the current one is
-// sent again unchanged.
+// sent again with its dates and prices. Discounts and tax rates that were set on the
+// subscription at Stripe are not part of it.
 func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) error {
 	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
 	if err != nil {
