@@ -2,6 +2,7 @@ package cashier_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -204,6 +205,19 @@ func TestANewPageClosesTheOneBefore(t *testing.T) {
 		r.wantOn("basic", metering.StatusActive)
 		r.wantTokens(10*million, 0)
 	})
+}
+
+func TestAFreeCheckoutThatWasJustCompletedIsNotCalledADebit(t *testing.T) {
+	r := shop(t)
+	r.plan("free", 0)
+	r.controlSandbox("webhooks", `{"hold": true}`)
+	r.pay(r.checkout("free").URL, noCard)
+	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), newKey())
+	wantFault(t, err, fault.OperationInProgress)
+	if err != nil && !strings.Contains(err.Error(), "just completed") {
+		t.Errorf("the caller is told %q", err)
+	}
+	r.wantOn("free", metering.StatusActive)
 }
 
 // cancelAtProvider ends a subscription at once, behind our back.

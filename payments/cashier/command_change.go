@@ -369,7 +369,7 @@ func (run *operationRun) expireSession(ctx context.Context, id string) error {
 	switch {
 	case session.Status == billing.SessionComplete && !session.Paid && run.rec.Parameters.Cancels():
 		return nil
-	case session.Status == billing.SessionComplete && !session.Paid:
+	case session.Status == billing.SessionComplete && !session.Paid && session.AmountTotal > 0:
 		return errors.Join(errSuperseded,
 			fault.Newf(fault.OperationInProgress, "A bank debit for a checkout of this identity is processing, which takes a few days. Change the plan once it has succeeded or failed."))
 	case session.Status == billing.SessionComplete:
