@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"strconv"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/store"
 	"purser/store/reports"
 )
 
@@ -76,7 +78,7 @@ func (s *Server) listJournal(c *call) (reply, error) {
 	}
 	q.Identity = c.path["identity"]
 	q.CreditKey, q.Kind = c.query.Text("creditKey"), metering.EntryKind(c.query.Text("kind"))
-	q.Ascending, q.Position = c.query.Has("after"), c.query.Int("after")
+	q.Ascending, q.Position.Seq = c.query.Has("after"), c.query.Int("after")
 	filter := c.filter("creditKey", "kind", "from", "to", "after") + "\x00" + q.Identity
 	if err := s.openPosition(c, filter, &q.Position); err != nil {
 		return reply{}, err
@@ -107,24 +109,33 @@ func (c *call) filter(names ...string) (joined string) {
 	return joined
 }
 
-// openPosition reads a number from the cursor, if there is one.
-func (s *Server) openPosition(c *call, filter string, number *int64) error {
+// seqSize is the size of an entry's number in a cursor, after the wallet's id.
+const seqSize = 8
+
+// openPosition reads a position from the cursor, if there is one.
+func (s *Server) openPosition(c *call, filter string, p *store.Position) error {
 	if !c.query.Has("cursor") {
 		return nil
 	}
-	position, err := s.cursors.open(c, filter, c.query.Text("cursor"), 8)
+	text, id := c.query.Text("cursor"), len(p.WalletID)
+	// Cursors of release 0.1.0 have no wallet. No longer accept them after the next release.
+	if len(text) == base64.RawURLEncoding.EncodedLen(seqSize+cursorMAC) {
+		id = 0
+	}
+	position, err := s.cursors.open(c, filter, text, id+seqSize)
 	if err == nil {
-		*number = int64(binary.BigEndian.Uint64(position))
+		copy(p.WalletID[:], position[:id])
+		p.Seq = int64(binary.BigEndian.Uint64(position[id:]))
 	}
 	return err
 }
 
-// sealPosition is the cursor for a number, or nil at the end of the list.
-func (s *Server) sealPosition(c *call, filter string, number int64) *string {
-	if number == 0 {
+// sealPosition is the cursor for a position, or nil at the end of the list.
+func (s *Server) sealPosition(c *call, filter string, p store.Position) *string {
+	if p.Seq == 0 {
 		return nil
 	}
-	return s.cursors.seal(c, filter, binary.BigEndian.AppendUint64(nil, uint64(number)))
+	return s.cursors.seal(c, filter, binary.BigEndian.AppendUint64(p.WalletID[:], uint64(p.Seq)))
 }
 
 type balancesReply struct {

@@ -229,13 +229,11 @@ func TestDeposits(t *testing.T) {
 	t.Run("are listed page by page, newest first, while others are made", func(t *testing.T) {
 		var got []store.Deposit
 		p := store.DepositPage{Identity: "ann", Limit: 3}
-		for next := int64(1); next != 0; {
-			var page []store.Deposit
-			var err error
-			page, next, err = app.Deposits(t.Context(), p)
+		for more := true; more; {
+			page, next, err := app.Deposits(t.Context(), p)
 			noError(t, err)
 			got = append(got, page...)
-			p.Before = next
+			p.Before, more = next, next.Seq != 0
 			app.deposit(t, depositOf("ann", "a", 1, ids.New().String()))
 		}
 		if !slices.EqualFunc(got, all, same) {
@@ -245,7 +243,7 @@ func TestDeposits(t *testing.T) {
 
 	t.Run("are listed by credit", func(t *testing.T) {
 		got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "ann", CreditKey: "b", Limit: 3})
-		if err != nil || next != 0 || !slices.EqualFunc(got, []store.Deposit{all[1], all[3], all[5]}, same) {
+		if err != nil || next.Seq != 0 || !slices.EqualFunc(got, []store.Deposit{all[1], all[3], all[5]}, same) {
 			t.Errorf("got %+v, %v, %v", got, next, err)
 		}
 		_, _, err = app.Deposits(t.Context(), store.DepositPage{Identity: "ann", CreditKey: "missing", Limit: 3})
@@ -263,7 +261,7 @@ func TestDeposits(t *testing.T) {
 	})
 
 	t.Run("of an identity without a wallet are none", func(t *testing.T) {
-		if got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "unknown", Limit: 3}); err != nil || next != 0 || len(got) > 0 {
+		if got, next, err := app.Deposits(t.Context(), store.DepositPage{Identity: "unknown", Limit: 3}); err != nil || next.Seq != 0 || len(got) > 0 {
 			t.Errorf("got %v, %v, %v", got, next, err)
 		}
 	})
@@ -280,16 +278,16 @@ func TestDeposits(t *testing.T) {
 		}
 		p := store.DepositPage{Identity: "ann", Limit: 3}
 		fill(2, 20_000)
-		if got, next, err := app.Deposits(t.Context(), p); err != nil || len(got) != 1 || next != 0 {
+		if got, next, err := app.Deposits(t.Context(), p); err != nil || len(got) != 1 || next.Seq != 0 {
 			t.Errorf("got %v, %v, %v", got, next, err)
 		}
 		fill(20_001, 20_001)
 		got, next, err := app.Deposits(t.Context(), p)
-		if err != nil || len(got) != 0 || next != 2 {
+		if err != nil || len(got) != 0 || next.Seq != 2 {
 			t.Fatalf("got %v, %v, %v", got, next, err)
 		}
 		p.Before = next
-		if got, next, err := app.Deposits(t.Context(), p); err != nil || len(got) != 1 || got[0].ID != first.ID || next != 0 {
+		if got, next, err := app.Deposits(t.Context(), p); err != nil || len(got) != 1 || got[0].ID != first.ID || next.Seq != 0 {
 			t.Errorf("got %v, %v, %v", got, next, err)
 		}
 	})

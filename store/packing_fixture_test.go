@@ -150,7 +150,7 @@ func (b *packedBooks) everything(t *testing.T) (lines []string) {
 			for q.Identity, q.Limit = identity, 333; ; {
 				list, next, err := read.History(ctx, q)
 				add("history", err, list, next)
-				if q.Position = next; next == 0 {
+				if q.Position = next; next.Seq == 0 {
 					break
 				}
 			}
@@ -159,7 +159,7 @@ func (b *packedBooks) everything(t *testing.T) (lines []string) {
 			for q := (reports.HistoryQuery{Identity: identity, Limit: 250}); ; {
 				list, next, err := read.EventsOfWallet(ctx, q, feature)
 				add("events of wallet", err, list, next)
-				if q.Position = next; next == 0 {
+				if q.Position = next; next.Seq == 0 {
 					break
 				}
 			}

@@ -206,7 +206,7 @@ func (b *packedBooks) everyEntry(t *testing.T, identity string) (n int) {
 		list, next, err := b.db.Reports(b.scope).History(t.Context(), q)
 		noError(t, err)
 		n += len(list)
-		if q.Position = next; next == 0 {
+		if q.Position = next; next.Seq == 0 {
 			return n
 		}
 	}

@@ -32,6 +32,10 @@ type (
 	Machine = pg.Machine
 	// Deposit is credit that came into a wallet.
 	Deposit = ledger.Deposit
+	// DepositPage asks for deposits of one wallet.
+	DepositPage = ledger.DepositPage
+	// Position is where a list of one wallet continues.
+	Position = ledger.Position
 	// Page asks for a part of a list.
 	Page = pg.Page
 )

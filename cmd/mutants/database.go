@@ -40,7 +40,7 @@ var databaseMutants = []mutant{
 	bug("a page of deposits reads the whole journal of a wallet", "./store", "TestDeposits",
 		once("store/internal/ledger/deposits.go", "ORDER BY seq DESC LIMIT $6", "ORDER BY seq DESC LIMIT 1000 * $6")),
 	bug("deposits behind many other entries are left out", "./store", "TestDeposits",
-		once("store/internal/ledger/deposits.go", "next = rest[0] + 1", "next = 0")),
+		once("store/internal/ledger/deposits.go", "next = w.At(rest[0] + 1)", "next = w.At(0)")),
 	bug("one application gets every export of a node", "./api", "TestExportsAreLimited",
 		once("api/export.go", "s.exports.Enter(scope.AppID, 1)", "s.exports.Enter(ids.New(), 1)")),
 	bug("an export holds up the stop of its server", "./api", "TestExportsEndWhenTheServerStops",

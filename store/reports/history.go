@@ -36,7 +36,7 @@ type HistoryQuery struct {
 	From, To  int64              // half-open, in milliseconds; 0 for none
 
 	Ascending bool
-	Position  int64 // ascending: entries after it; otherwise before it, 0 for the newest
+	Position  ledger.Position // ascending: entries after it; otherwise before it, zero for the newest
 	Limit     int
 }
 
@@ -118,9 +118,9 @@ var (
 		) l JOIN prices p ON p.app_id = $1 AND p.number = l.price_number`)
 )
 
-// History lists entries of a wallet and returns the position of the next page, or 0 at
+// History lists entries of a wallet and returns the position of the next page, or zero at
 // the end. A filtered list that has read very many entries returns a partial page.
-func (a App) History(ctx context.Context, q HistoryQuery) (list []JournalLine, next int64, err error) {
+func (a App) History(ctx context.Context, q HistoryQuery) (list []JournalLine, next ledger.Position, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		list, next, err = tx.history(ctx, q)
 		return err
@@ -128,16 +128,20 @@ func (a App) History(ctx context.Context, q HistoryQuery) (list []JournalLine, n
 	return list, next, err
 }
 
-func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine, next int64, err error) {
-	w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), q.Identity)
+func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine, next ledger.Position, err error) {
+	at := q.Position
+	if q.Ascending { // perhaps from a number of the caller's
+		at.Seq = 0
+	}
+	w, err := tx.WalletAt(ctx, q.Identity, at)
 	if err != nil {
-		return nil, 0, err
+		return nil, next, err
 	}
 	var creditID *ids.ID
 	if q.CreditKey != "" {
 		credit, err := tx.Credit(ctx, q.CreditKey)
 		if err != nil {
-			return nil, 0, err
+			return nil, next, err
 		}
 		creditID = &credit.ID
 	}
@@ -155,11 +159,11 @@ func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine
 }
 
 // EventsOfWallet lists events of a wallet, newest first, of a feature or of all, and
-// returns the position of the next page, or 0 at the end. An identity without a wallet
+// returns the position of the next page, or zero at the end. An identity without a wallet
 // has no events.
-func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) (list []EventFound, next int64, err error) {
+func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) (list []EventFound, next ledger.Position, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), q.Identity)
+		w, err := tx.WalletAt(ctx, q.Identity, q.Position)
 		if fault.Is(err, fault.WalletNotFound) {
 			return nil
 		}
@@ -184,26 +188,26 @@ func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey stri
 // pageOfHistory reads ranges of a wallet's entries until the page is full.
 func pageOfHistory[T any](
 	ctx context.Context, tx appTx, w ledger.Wallet, q HistoryQuery, read func(low, high int64, limit int) ([]T, error), seq func(T) int64,
-) (list []T, next int64, err error) {
+) (list []T, next ledger.Position, err error) {
 	scan, err := tx.newHistoryScan(ctx, w, q)
 	if err != nil {
-		return nil, 0, err
+		return nil, next, err
 	}
 	for range maxHistoryRanges {
 		low, high, ok := scan.next()
 		if !ok {
-			return list, 0, nil
+			return list, next, nil
 		}
 		found, err := read(low, high, q.Limit+1-len(list))
 		if err != nil {
-			return nil, 0, err
+			return nil, next, err
 		}
 		var more bool
 		if list, more = pg.Cut(append(list, found...), q.Limit); more {
-			return list, seq(list[len(list)-1]), nil
+			return list, w.At(seq(list[len(list)-1])), nil
 		}
 	}
-	return list, scan.position(), nil
+	return list, w.At(scan.position()), nil
 }
 
 // historyScan walks the numbers of a wallet's entries in ranges.
@@ -235,9 +239,9 @@ func (tx appTx) newHistoryScan(ctx context.Context, w ledger.Wallet, q HistoryQu
 		scan.low = first - 1
 	}
 	if q.Ascending {
-		scan.low = max(scan.low, q.Position)
-	} else if q.Position != 0 {
-		scan.high = min(scan.high, q.Position)
+		scan.low = max(scan.low, q.Position.Seq)
+	} else if q.Position.Seq != 0 {
+		scan.high = min(scan.high, q.Position.Seq)
 	}
 	return scan, nil
 }

@@ -53,7 +53,7 @@ func statement(req *site.Request, identity, owner, month string) (site.Response,
 			rows = append(rows, journalCells(l))
 		}
 		entries += len(lines)
-		q.Position, more = next, next != 0
+		q.Position, more = next, next.Seq != 0
 	}
 	opening, err := balanceRows(req, identity, "opening balance", from-1)
 	if err != nil {

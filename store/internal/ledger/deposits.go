@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -111,19 +113,44 @@ func (tx Tx) depositByKey(ctx context.Context, key *string) (d Deposit, found bo
 	return d, found, err
 }
 
-// Deposits lists what came into a wallet before a number, and returns the number of the
-// next page, or 0 at the end.
-func (tx Tx) Deposits(ctx context.Context, walletID ids.ID, creditID *ids.ID, before int64, limit int) (list []Deposit, next int64, err error) {
-	list, err = pg.Collect(ctx, tx, listDeposits, ReadDeposit, walletID, before, creditID, limit+1, maxDepositScan)
+// DepositPage asks for deposits of one wallet that came before a position; zero asks for
+// the newest.
+type DepositPage struct {
+	Identity  string
+	CreditKey string // all credits when empty
+	Before    Position
+	Limit     int
+}
+
+// Deposits lists what came into a wallet, newest first, and returns the position of the
+// next page, or zero at the end. An identity without a wallet has none.
+func (tx Tx) Deposits(ctx context.Context, p DepositPage) (list []Deposit, next Position, err error) {
+	var creditID *ids.ID
+	if p.CreditKey != "" {
+		credit, err := tx.Credit(ctx, p.CreditKey)
+		if err != nil {
+			return nil, next, err
+		}
+		creditID = &credit.ID
+	}
+	w, err := tx.WalletAt(ctx, p.Identity, p.Before)
+	if fault.Is(err, fault.WalletNotFound) {
+		return nil, next, nil
+	}
 	if err != nil {
-		return nil, 0, err
+		return nil, next, err
 	}
-	if list, more := pg.Cut(list, limit); more {
-		return list, list[limit-1].Seq, nil
+	before := cmp.Or(p.Before.Seq, math.MaxInt64)
+	list, err = pg.Collect(ctx, tx, listDeposits, ReadDeposit, w.ID, before, creditID, p.Limit+1, maxDepositScan)
+	if err != nil {
+		return nil, next, err
 	}
-	rest, err := pg.Collect(ctx, tx, selectUnscanned, pgx.RowTo[int64], walletID, before, maxDepositScan)
+	if list, more := pg.Cut(list, p.Limit); more {
+		return list, w.At(list[p.Limit-1].Seq), nil
+	}
+	rest, err := pg.Collect(ctx, tx, selectUnscanned, pgx.RowTo[int64], w.ID, before, maxDepositScan)
 	if len(rest) > 0 {
-		next = rest[0] + 1
+		next = w.At(rest[0] + 1)
 	}
 	return list, next, err
 }

@@ -87,6 +87,35 @@ func (tx Tx) Wallet(ctx context.Context, identity string) (metering.Wallet, erro
 	return wallets[0], nil
 }
 
+// Position is where a list of one wallet's entries continues, by their numbers. It names the
+// wallet, because an identity can get another one. The zero position is at no entry.
+type Position struct {
+	WalletID ids.ID // zero in cursors of release 0.1.0, and where the caller gives the number
+	Seq      int64
+}
+
+// At is a position in the wallet, or the zero position for 0.
+func (w Wallet) At(seq int64) (p Position) {
+	if seq != 0 {
+		p = Position{w.ID, seq}
+	}
+	return p
+}
+
+// WalletAt reads the wallet of an identity to list its entries from a position, which is
+// refused if it is in another wallet: the identity was renamed or erased since.
+func (tx Tx) WalletAt(ctx context.Context, identity string, p Position) (Wallet, error) {
+	w, err := pg.Find(ctx, tx, SelectWallet, ReadWallet, fault.New(fault.WalletNotFound), identity)
+	missing := fault.Is(err, fault.WalletNotFound)
+	if err != nil && !missing {
+		return w, err
+	}
+	if missing && p.Seq != 0 || !p.WalletID.IsZero() && p.WalletID != w.ID {
+		err = fault.Newf(fault.InvalidRequest, "Invalid cursor. Start again without it.")
+	}
+	return w, err
+}
+
 // LockWallets locks the wallets that exist and gives them in the order of their
 // identities. Every writer that reads wallets first locks all it needs
 // here, at once: locked in one order, two transactions never wait for each other.
