@@ -144,3 +144,84 @@ func TestExportsEndWhenTheServerStops(t *testing.T) {
 	}
 	tn.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
 }
+
+// exported reads an export by a server that calls change at one of two moments: after it
+// has read the wallet, or when the response begins.
+func (tn *tenant) exported(t *testing.T, identity string, early bool, change func()) (found fields, err error) {
+	t.Helper()
+	changed := false
+	once := func(now bool) {
+		if now && !changed {
+			changed = true
+			change()
+		}
+	}
+	exporting := false
+	server, err := api.New(api.Options{Store: tn.node.store, CursorKey: cursorKey, Now: func() int64 {
+		once(exporting && early) // the export takes its time between the wallet and the subscription
+		return tn.node.clock.now()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	exporting = true
+	err = server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer {
+		once(!early)
+		return &got
+	})
+	if !changed {
+		t.Fatal("nothing changed during the export")
+	}
+	if err == nil {
+		found = answer{t: t, body: got.Bytes()}.object()
+	}
+	return found, err
+}
+
+func TestExportsAreOfOneWallet(t *testing.T) {
+	t.Parallel()
+	tn, identity := newShop(t), newHolder()
+	tn.buy(identity, "small")
+	tn.get(subscriptionPath(identity)).is(200)
+	tn.post("/v1/topup-checkout", newTopup(identity, "gold")).is(200)
+	want := tn.get("/v1/wallets/" + identity + "/export").is(200).object()
+	if n := len(want["checkouts"].([]any)); n != 2 || want["subscription"] == nil {
+		t.Fatalf("there are %d checkouts, and the subscription %v", n, want["subscription"])
+	}
+	for _, early := range []bool{true, false} {
+		renamed := newHolder()
+		got, err := tn.exported(t, identity, early, func() {
+			tn.post("/v1/wallets/"+identity+"/rename", fields{"identity": renamed, "idempotencyKey": newName()}).is(200)
+			tn.buy(identity, "small") // another customer, in a wallet of their own
+			tn.get(subscriptionPath(identity)).is(200)
+		})
+		if err != nil || got["complete"] != true {
+			t.Fatalf("a rename ends the export: %v", err)
+		}
+		if fmt.Sprint(got["checkouts"]) != fmt.Sprint(want["checkouts"]) {
+			t.Errorf("after a rename, the checkouts are %v, want %v", got["checkouts"], want["checkouts"])
+		}
+		subscription, _ := got["subscription"].(fields)
+		if subscription["id"] != want["subscription"].(fields)["id"] {
+			t.Errorf("after a rename, the subscription is %v, want %v", got["subscription"], want["subscription"])
+		}
+		identity = renamed
+	}
+}
+
+func TestErasedWalletsAreNotExportedInPart(t *testing.T) {
+	t.Parallel()
+	tn := newShop(t)
+	for _, early := range []bool{true, false} {
+		identity := newHolder()
+		tn.post("/v1/wallets", fields{"identity": identity}).is(201)
+		tn.post(subscriptionPath(identity)+"/change", fields{"planKey": "free", "idempotencyKey": newName()}).is(200)
+		got, err := tn.exported(t, identity, early, func() {
+			tn.post("/v1/wallets/"+identity+"/erase", fields{"reason": "asked by letter", "idempotencyKey": newName()}).is(200)
+		})
+		if err == nil {
+			t.Errorf("an export during an erasure is complete: %v", got)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/metering"
 	"purser/store/payments"
 	"purser/store/reports"
 	"purser/tenancy"
@@ -112,7 +113,8 @@ func (s *Server) exportWallet(c *call) (reply, error) {
 }
 
 // ExportWallet writes everything about one identity as a JSON object, in parts of bounded
-// size. Entries that are made meanwhile are left out. It calls begin once nothing can
+// size. Entries that are made meanwhile are left out. A wallet that is renamed meanwhile is
+// exported whole; one that is erased, only in part. It calls begin once nothing can
 // refuse the export, which ends with the part at hand when the server stops.
 func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error {
 	if err := s.exports.Enter(scope.AppID, 1); err != nil {
@@ -137,7 +139,7 @@ func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity
 		FailedRequests: showAll(head.Failures, showExportedRequest), Denials: showAll(head.Denials, showExportedDenial),
 	}
 	sold := s.store.Payments(scope)
-	subscription, err := sold.Subscription(ctx, identity)
+	subscription, err := sold.SubscriptionOfWallet(ctx, head.Wallet.ID)
 	switch {
 	case err == nil:
 		subscription.Pending = subscription.PendingAt(shown.ExportedAt)
@@ -150,7 +152,7 @@ func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity
 	if err != nil {
 		return err
 	}
-	if err := exportCheckouts(ctx, w, sold, identity); err != nil {
+	if err := exportCheckouts(ctx, w, sold, head.Wallet.ID); err != nil {
 		return err
 	}
 	if err := exportPayments(ctx, w, read, head.Wallet.ID); err != nil {
@@ -159,12 +161,19 @@ func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity
 	if err := s.exportEntries(ctx, w, scope, head); err != nil {
 		return err
 	}
+	last, err := read.WalletByID(ctx, head.Wallet.ID)
+	if err == nil && last.Wallet.Identity != identity && metering.IsTombstone(last.Wallet.Identity) {
+		err = errErased
+	}
+	if err != nil {
+		return err
+	}
 	return w.end()
 }
 
-func exportCheckouts(ctx context.Context, w *exportWriter, sold payments.App, identity string) error {
+func exportCheckouts(ctx context.Context, w *exportWriter, sold payments.App, walletID ids.ID) error {
 	w.begin("checkouts")
-	page := payments.CheckoutPage{Identity: identity}
+	page := payments.CheckoutPage{WalletID: walletID}
 	page.Limit = reports.ExportRange
 	for more := true; more; {
 		list, rest, err := sold.Checkouts(ctx, page)
@@ -279,7 +288,10 @@ type exportWriter struct {
 	item    bool // it has an item
 }
 
-var errServerStops = errors.New("the server stops")
+var (
+	errServerStops = errors.New("the server stops")
+	errErased      = errors.New("the wallet was erased during the export")
+)
 
 // newExportWriter begins with the members of the head.
 func newExportWriter(to io.Writer, head any, stopped func() bool) (*exportWriter, error) {

@@ -223,6 +223,9 @@ var salesCalls = []call[sales]{
 	{"Subscription", "", fault.SubscriptionNotFound, "", "", func(ctx context.Context, a sales, _ household) (any, error) {
 		return a.Subscription(ctx, "bob@example.com")
 	}},
+	{"SubscriptionOfWallet", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a sales, h household) (any, error) {
+		return a.SubscriptionOfWallet(ctx, h.walletID)
+	}},
 	{"CheckoutByID", "", anyError, anyError, "", func(ctx context.Context, a sales, h household) (any, error) {
 		return a.CheckoutByID(ctx, h.topUp.ID)
 	}},
@@ -231,6 +234,9 @@ var salesCalls = []call[sales]{
 	}},
 	{"Checkouts", "", "", "", "", func(ctx context.Context, a sales, _ household) (any, error) {
 		return page(a.Checkouts(ctx, payments.CheckoutPage{Page: store.Page{Limit: 100}}))
+	}},
+	{"Checkouts", "of a wallet", "", "", "", func(ctx context.Context, a sales, h household) (any, error) {
+		return page(a.Checkouts(ctx, payments.CheckoutPage{Page: store.Page{Limit: 100}, WalletID: h.walletID}))
 	}},
 	{"Alerts", "", "", "", "", func(ctx context.Context, a sales, _ household) (any, error) {
 		return page(a.Alerts(ctx, store.Page{Limit: 100}, true))

@@ -112,6 +112,7 @@ func (a App) CheckoutByID(ctx context.Context, id ids.ID) (Checkout, error) {
 // CheckoutPage filters checkouts; an empty field does not filter.
 type CheckoutPage struct {
 	pg.Page
+	WalletID ids.ID // in place of an identity, which may change between two pages
 	Identity string
 	Kind     CheckoutKind
 	State    string
@@ -126,15 +127,20 @@ func (a App) Checkouts(ctx context.Context, p CheckoutPage) (list []Checkout, mo
 			return fmt.Errorf("store: checkouts: %w", err)
 		}
 		asked := []any{p.Start(), pg.OrNull(p.Kind), pg.OrNull(p.State), p.OneMore()}
-		if p.Identity == "" {
+		wallet := p.WalletID
+		switch {
+		case !wallet.IsZero():
+		case p.Identity == "":
 			list, err = pg.Collect(ctx, tx, listCheckouts, readCheckout, asked...)
 			return err
+		default:
+			wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, p.Identity)
+			if err != nil || len(wallets) == 0 {
+				return err
+			}
+			wallet = wallets[0].ID
 		}
-		wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, p.Identity)
-		if err != nil || len(wallets) == 0 {
-			return err
-		}
-		list, err = pg.Collect(ctx, tx, listCheckoutsOfWallet, readCheckout, append(asked, wallets[0].ID)...)
+		list, err = pg.Collect(ctx, tx, listCheckoutsOfWallet, readCheckout, append(asked, wallet)...)
 		return err
 	})
 	list, more = pg.Cut(list, p.Limit)

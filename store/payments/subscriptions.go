@@ -86,6 +86,17 @@ func (a App) Subscription(ctx context.Context, identity string) (billing.Subscri
 	})
 }
 
+// SubscriptionOfWallet is as Subscription, whatever the wallet's identity is by now.
+func (a App) SubscriptionOfWallet(ctx context.Context, id ids.ID) (billing.Subscription, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (billing.Subscription, error) {
+		w, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), id)
+		if err != nil {
+			return billing.Subscription{}, err
+		}
+		return tx.subscription(ctx, w.Identity)
+	})
+}
+
 func (tx appTx) subscription(ctx context.Context, identity string) (billing.Subscription, error) {
 	s, err := pg.Find(ctx, tx, selectLiveSubscription, readSubscription, ErrUnknown, identity)
 	if errors.Is(err, ErrUnknown) {
