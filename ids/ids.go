@@ -1,6 +1,7 @@
 package ids
 
 import (
+	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -44,6 +45,9 @@ func New() ID {
 
 // IsZero reports whether the id names nothing.
 func (id ID) IsZero() bool { return id == ID{} }
+
+// Millis is when the id was created, in milliseconds since 1970.
+func (id ID) Millis() int64 { return int64(binary.BigEndian.Uint64(id[:8]) >> 16) }
 
 // String is the plain UUID form, as Postgres prints it.
 func (id ID) String() string { return uuid.UUID(id).String() }

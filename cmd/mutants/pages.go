@@ -2,6 +2,8 @@ package main
 
 // Bugs in what pages show of an application.
 var pageMutants = []mutant{
+	bug("a form makes an entry with the id of another time", "./web", "TestFormsTakeNoIDsOfAnotherTime",
+		once("web/site/form_fields.go", "err == nil && age <= maxFormAge.Milliseconds() &&", "err == nil && age < 1<<60 &&")),
 	bug("a form chooses the id of another organization's application", "./web", "TestMembers",
 		once("web/site/form_fields.go", "\treturn IDFor(owner, form, values...)\n", "\treturn form\n")),
 	bug("the Go client follows redirects", "./cmd/purser", "TestClientsRepeatOnlyWhatIsSafe",

@@ -46,8 +46,8 @@ func originPage(req *site.Request, word string) string {
 // contains it. A resubmitted form finds the existing key and shows no secret.
 func (s *Pages) createKey(req *site.Request) (site.Response, error) {
 	f := req.Form
-	number, err := ids.Parse(ids.APIKey, f.Raw("id"))
-	if err != nil || number.IsZero() {
+	number, ok := site.ParseFormID(ids.APIKey, f.Raw("id"))
+	if !ok {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
 	}
 	id := site.IDFor(req.App.ID, number)

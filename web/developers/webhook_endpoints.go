@@ -133,8 +133,8 @@ func withoutField(err error) error {
 // resubmitted form finds the existing endpoint and shows no secret.
 func (s *Pages) createEndpoint(req *site.Request) (site.Response, error) {
 	f := req.Form
-	id, err := ids.Parse(ids.WebhookEndpoint, f.Raw("id"))
-	if err != nil || id.IsZero() {
+	id, ok := site.ParseFormID(ids.WebhookEndpoint, f.Raw("id"))
+	if !ok {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of webhooks.")
 	}
 	address, types, description, err := endpointFields(req, f)

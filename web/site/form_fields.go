@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"purser/fault"
 	"purser/ids"
@@ -78,12 +79,26 @@ func Choice[T ~string](f *Form, field string, offered ...T) T {
 	return chosen
 }
 
+// A form is sent within this time after it was opened. Clocks of nodes differ a little.
+const (
+	maxFormAge = 24 * time.Hour
+	clockSlack = time.Minute
+)
+
+// ParseFormID parses the id that a form got when it was opened. Lists and limits go by the
+// time in an id, so a browser must not choose it: an older id, or one ahead, is refused.
+func ParseFormID(prefix, text string) (id ids.ID, ok bool) {
+	id, err := ids.Parse(prefix, text)
+	age := ids.New().Millis() - id.Millis()
+	return id, err == nil && age <= maxFormAge.Milliseconds() && age >= -clockSlack.Milliseconds()
+}
+
 // NewID is the id of what the form creates for an owner. The form carries one, so that a
 // form sent twice creates one thing. With other values in the fields, as after going back in
 // the browser, or without an id in the form, it is another id.
 func (f *Form) NewID(prefix string, owner ids.ID, fields ...string) ids.ID {
-	form, err := ids.Parse(prefix, f.Raw("id"))
-	if err != nil || form.IsZero() {
+	form, ok := ParseFormID(prefix, f.Raw("id"))
+	if !ok {
 		return ids.New()
 	}
 	values := make([]string, len(fields))

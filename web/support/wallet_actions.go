@@ -107,8 +107,8 @@ func readAmount(f *site.Form) metering.Amount {
 // readEntryID parses the id that the form chose for its entry, so that a form sent twice
 // makes one.
 func readEntryID(f *site.Form) ids.ID {
-	id, err := ids.Parse(ids.Transaction, f.Text("entry"))
-	if err != nil {
+	id, ok := site.ParseFormID(ids.Transaction, f.Text("entry"))
+	if !ok {
 		f.Fail("", "The form data was invalid. Open the form again.")
 	}
 	return id

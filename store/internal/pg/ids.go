@@ -22,11 +22,7 @@ func IDAt(ms int64) (id ids.ID) {
 }
 
 // TimeOfID is when an id was created.
-func TimeOfID(id ids.ID) int64 {
-	var whole [8]byte
-	copy(whole[2:], id[:6])
-	return int64(binary.BigEndian.Uint64(whole[:]))
-}
+func TimeOfID(id ids.ID) int64 { return id.Millis() }
 
 // NextID is the id that follows.
 func NextID(id ids.ID) ids.ID {
