@@ -97,6 +97,40 @@ func TestARemovedMemberMakesNoKey(t *testing.T) {
 	}
 }
 
+// TestADemotedMemberMakesNoKey changes what the member may do while their request is under
+// way.
+func TestADemotedMemberMakesNoKey(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	app := newTenant(t, db)
+	owner := newMember(t, db, app.org, tenancy.Owner)
+	create := func(m tenancy.Member) error {
+		key, _, err := keys.New(keys.Spec{ID: ids.New(), App: app.application, Name: "Server", Preset: keys.Ingestion}, tenancy.AllPermissions(), moment, rand.Reader)
+		noError(t, err)
+		return app.By(audit.Actor{UserID: m.UserID, Name: "ann@example.com", At: moment, Access: m.Access}).CreateKey(t.Context(), key)
+	}
+	writes := tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.KeysWrite, tenancy.WalletsRead)}
+	for name, c := range map[string]struct {
+		was, is tenancy.Access
+		refused bool
+	}{
+		"an admin becomes support":   {tenancy.Access{Role: tenancy.Admin}, tenancy.Access{Role: tenancy.Support}, true},
+		"a permission is taken away": {writes, tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.WalletsRead)}, true},
+		"a permission is added":      {writes, tenancy.Access{Role: tenancy.Custom, Custom: writes.Custom.Union(tenancy.PermissionsOf(tenancy.DepositsRead))}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMember(t, db, app.org, tenancy.Support)
+			noError(t, doorOf(db, owner).ChangeMember(t.Context(), m.UserID, c.was))
+			m.Access = c.was
+			noError(t, create(m))
+			noError(t, doorOf(db, owner).ChangeMember(t.Context(), m.UserID, c.is))
+			if err := create(m); fault.Is(err, fault.PermissionDenied) != c.refused || err != nil && !c.refused {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestUseKey(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)

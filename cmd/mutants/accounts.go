@@ -77,6 +77,8 @@ var accountMutants = []mutant{
 		once("web/site/guard.go", "\t\tif req.badForm != nil {\n\t\t\treturn Response{}, req.badForm", "\t\tif err := req.readForm(); err != nil {\n\t\t\treturn Response{}, err")),
 	bug("a member who was removed meanwhile makes a key", "./store", "TestARemovedMemberMakesNoKey",
 		once("store/internal/pg/audit.go", "AND ($4::uuid IS NULL OR EXISTS", "AND (true OR EXISTS")),
+	bug("a member who was demoted meanwhile makes a key", "./store", "TestADemotedMemberMakesNoKey",
+		once("store/internal/pg/audit.go", "m.user_id = $4 AND ($15 = '' OR m.role = $15 AND m.permissions @> $16::text[])", "m.user_id = $4 AND ($15 = '' OR m.role <> $15 OR m.permissions @> $16::text[] OR true)")),
 	bug("balances:adjust erases customers", "./web", "TestErasePage",
 		once("web/support/routes.go", `site.Post(app+"/wallets/{id}/erase", tenancy.WalletsErase`, `site.Post(app+"/wallets/{id}/erase", tenancy.BalancesAdjust`)),
 	bug("a temporary password opens everything", "./web", "TestTemporaryPasswordOnlyOpensItsChange",

@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"fault":              {},
 	"ids":                {},
 	"tenancy":            {"fault", "ids"},
-	"tenancy/audit":      {"ids"},
+	"tenancy/audit":      {"ids", "tenancy"},
 	"tenancy/credential": {"fault"},
 	"keys":               {"fault", "ids", "tenancy"},
 	"metering":           {"fault", "ids"},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"purser/ids"
+	"purser/tenancy"
 )
 
 // Actor is who did something, when, and from where: a person, the command line, or a
@@ -16,6 +17,9 @@ type Actor struct {
 	Address   string // of the network, empty when there is none
 	RequestID ids.ID
 	At        int64
+	// Access is what the member may do by this request. If it has changed meanwhile, the
+	// action is refused; without a role it is not compared.
+	Access tenancy.Access
 }
 
 // Keys is how the names of API keys as actors begin. No address of an account does.

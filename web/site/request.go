@@ -102,7 +102,7 @@ func (req *Request) Now() int64 { return req.Site.Now() + req.ClockOffset }
 // test clock.
 func (req *Request) Actor() audit.Actor {
 	id, _ := ids.Parse(ids.Request, req.RequestID())
-	return audit.Actor{UserID: req.User.ID, Name: req.User.Email, Address: req.Bearer.Address, RequestID: id, At: req.Site.Now()}
+	return audit.Actor{UserID: req.User.ID, Name: req.User.Email, Address: req.Bearer.Address, RequestID: id, At: req.Site.Now(), Access: req.Member.Access}
 }
 
 // RequestID identifies the request in the server's log.

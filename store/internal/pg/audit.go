@@ -43,16 +43,18 @@ const (
 		ON CONFLICT (org_id) DO UPDATE SET number = audit_heads.number RETURNING number, seal`
 
 	// The statement sees what was committed before the head was locked: archiving, and the
-	// removal of a member, append to the same log.
+	// removal or change of a member, append to the same log.
 	insertAuditEntry = `
 		WITH moved AS (UPDATE audit_heads SET number = $2, seal = $13 WHERE org_id = $1)
 		INSERT INTO audit_entries (org_id, number, at, user_id, actor, address, request_id, application, action, target, before, after, seal)
 		SELECT $1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::text, $7::uuid, $8::uuid, $9::text, $10::text, $11::text, $12::text, $13::bytea
 		WHERE $14 OR NOT EXISTS (SELECT FROM organizations o WHERE o.id = $1 AND o.archived_at IS NOT NULL)
 			AND NOT EXISTS (SELECT FROM applications a WHERE a.org_id = $1 AND a.id = $8 AND a.archived_at IS NOT NULL)
-			AND ($4::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $4))`
+			AND ($4::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $4 AND ($15 = '' OR m.role = $15 AND m.permissions @> $16::text[])))`
 
-	selectIsMember = `SELECT $2::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $2)`
+	selectHasAccess = `
+		SELECT $2::uuid IS NULL OR EXISTS (
+			SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $2 AND ($3 = '' OR m.role = $3 AND m.permissions @> $4::text[]))`
 )
 
 // AppendAudit adds one entry behind the head, which it holds until the transaction
@@ -62,7 +64,8 @@ func AppendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor
 }
 
 // AppendActive is AppendAudit for what an archived organization or application refuses,
-// and what a member may no longer do who was removed while the request was under way.
+// and what a member may no longer do who was removed, or whose access was changed, while the
+// request was under way.
 func AppendActive(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
 	return appendAudit(ctx, conn, org, by, d, false)
 }
@@ -76,19 +79,19 @@ func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor
 	copy(head.Seal[:], seal)
 	e := audit.Next(org, head, by, d)
 	tag, err := conn.Exec(ctx, insertAuditEntry, org, e.Number, e.At, OrNull(e.UserID), e.Name, e.Address,
-		OrNull(e.RequestID), OrNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:], always)
+		OrNull(e.RequestID), OrNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:], always, string(by.Access.Role), by.Access.Custom.Names())
 	if err != nil {
 		return fmt.Errorf("store: insert audit entry: %w", err)
 	}
 	if tag.RowsAffected() == 1 {
 		return nil
 	}
-	var isMember bool
-	if err := conn.QueryRow(ctx, selectIsMember, org, OrNull(e.UserID)).Scan(&isMember); err != nil {
+	var hasAccess bool
+	if err := conn.QueryRow(ctx, selectHasAccess, org, OrNull(e.UserID), string(by.Access.Role), by.Access.Custom.Names()).Scan(&hasAccess); err != nil {
 		return fmt.Errorf("store: select member: %w", err)
 	}
-	if !isMember {
-		return fault.Newf(fault.PermissionDenied, "You are no longer a member of this organization.")
+	if !hasAccess {
+		return fault.Newf(fault.PermissionDenied, "Your access to this organization was removed or changed. Reload the page.")
 	}
 	return fault.New(fault.Archived)
 }
