@@ -44,6 +44,37 @@ func TestANewResetLinkBesideAnOperatorsReset(t *testing.T) {
 	}
 }
 
+// TestResetLinksAtTheSameMomentCountEachOther has two mails wait for the user, of whom one
+// more link may be open.
+func TestResetLinksAtTheSameMomentCountEachOther(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t) // alone, so that only these two wait for locks
+	db := openStore(t, url)
+	user := newMember(t, db, newOrganization(t, db, "Links"), tenancy.Owner).UserID
+	noError(t, db.User(user).ChangePassword(t.Context(), "", "$first", "", people.CommandLine(moment)))
+	offer := func(link byte) error {
+		_, _, err := db.Auth().OfferReset(t.Context(), ids.New(), user.String()+"@example.com", credential.Hash{link}, moment)
+		return err
+	}
+	for link := range byte(people.MaxResetLinks - 1) {
+		noError(t, offer(link))
+	}
+	lock, err := connect(t, url).Begin(t.Context())
+	noError(t, err)
+	exec(t, lock, `SELECT FROM users WHERE id = $1 FOR UPDATE`, user)
+	offered := make(chan error, 2)
+	for link := range byte(2) {
+		go func() { offered <- offer(100 + link) }()
+	}
+	soon(t, "both wait", func() bool { return lockWaits(t, url, "%") == 2 })
+	noError(t, lock.Rollback(t.Context()))
+	noError(t, <-offered)
+	noError(t, <-offered)
+	if links := texts(t, connect(t, url), `SELECT encode(hash, 'hex') FROM password_resets`); len(links) != people.MaxResetLinks {
+		t.Errorf("%d links are open, of at most %d", len(links), people.MaxResetLinks)
+	}
+}
+
 // TestAttemptsThatMeet makes an attempt wait for the count of its subject, which another
 // one holds.
 func TestAttemptsThatMeet(t *testing.T) {

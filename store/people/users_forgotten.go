@@ -30,18 +30,21 @@ const (
 // false for an address without an account, and for one that has enough links.
 func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link credential.Hash, now int64) (u tenancy.User, offered bool, err error) {
 	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		// The lock makes concurrent mails count each other's links.
-		var others int
 		err := tx.QueryRow(ctx, `
-			SELECT u.id, u.email, u.name, u.created_at,
-				(SELECT count(*) FROM password_resets r WHERE r.user_id = u.id AND r.id <> $2 AND r.expires_at > $3)
-			FROM users u JOIN passwords p ON p.user_id = u.id WHERE u.email = $1 FOR NO KEY UPDATE OF u`, email, id, now).
-			Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt, &others)
+			SELECT u.id, u.email, u.name, u.created_at
+			FROM users u JOIN passwords p ON p.user_id = u.id WHERE u.email = $1 FOR NO KEY UPDATE OF u`, email).
+			Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("store: account of a reset: %w", err)
+		}
+		// In a statement after the lock, so that concurrent mails count each other's links.
+		var others int
+		err = tx.QueryRow(ctx, `SELECT count(*) FROM password_resets WHERE user_id = $1 AND id <> $2 AND expires_at > $3`, u.ID, id, now).Scan(&others)
+		if err != nil {
+			return fmt.Errorf("store: count reset links: %w", err)
 		}
 		if others >= MaxResetLinks {
 			return nil
