@@ -293,14 +293,14 @@ rootfs:
 	@printf 'purser:x:65532:\n' > "$(ROOTFS)/etc/group"
 	@chmod 0644 "$(ROOTFS)/etc/passwd" "$(ROOTFS)/etc/group" && chmod 0755 "$(ROOTFS)/usr/bin/purser"
 
-# Images in Docker's format: the OCI's has no health check. BUILDER=docker chooses where
-# there are several: each has a storage of its own.
+# Images in Docker's format: the OCI's has no health check. Set BUILDER=docker where there
+# are several programs: each has its own storage.
 IMAGE ?= localhost/purser
 BUILDER ?= $(firstword $(foreach program,podman buildah docker,$(if $(shell command -v $(program) 2>/dev/null),$(program))))
 .PHONY: image
-image: rootfs ## Build the container image IMAGE (localhost/purser) with podman, buildah or docker; BUILDER=docker chooses
+image: rootfs ## Build the container image IMAGE (localhost/purser) with podman, buildah or docker; BUILDER=docker chooses one
 	@[ -n "$(BUILDER)" ] || { echo "Building an image needs podman, buildah or docker: apt-get install podman" >&2; exit 1; }
-	$(BUILDER) build $(if $(filter-out docker,$(notdir $(BUILDER))),--format docker )--file deploy/Dockerfile --tag "$(IMAGE):$(VERSION)" --tag "$(IMAGE):latest" "$(ROOTFS)"
+	$(BUILDER) build $(if $(filter docker,$(notdir $(lastword $(BUILDER)))),,--format docker )--file deploy/Dockerfile --tag "$(IMAGE):$(VERSION)" --tag "$(IMAGE):latest" "$(ROOTFS)"
 
 .PHONY: release
 release: ## Build bin/release: archives for four platforms, checksums, bill of materials, notices

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,7 +111,7 @@ func TestTheGuideKeepsSecretsPrivateAndOverwritesNothing(t *testing.T) {
 	for _, c := range []struct{ name, line, file, want string }{
 		{"systemd", `(?m)^sudo sh -c '(umask .*)'$`, "purser.env", "PURSER_SECRET_KEY=rand -hex 32\n"},
 		{"compose", `(?m)^(\(umask .* \.env\))$`, ".env", "POSTGRES_PASSWORD=rand -hex 24\nPURSER_SECRET_KEY=rand -hex 32\n"},
-		{"backup", `(?m)^(\(umask .* pg_dump .*)$`, "purser.dump", "compose exec -T postgres pg_dump --username=purser --format=custom purser\n"},
+		{"backup", `(?m)^(\(umask .* pg_dump .*)$`, "purser-20261224-120000.dump", "compose exec -T postgres pg_dump --username=purser --format=custom purser\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,17 +121,26 @@ func TestTheGuideKeepsSecretsPrivateAndOverwritesNothing(t *testing.T) {
 			}
 			folder := t.TempDir()
 			run := func(answer string) ([]byte, error) {
-				shell := exec.CommandContext(t.Context(), "sh", "-euc", "umask 022\nopenssl() { echo \""+answer+"\"; }\ndocker() { openssl \"$@\"; }\n"+strings.ReplaceAll(line[1], "/etc/purser/", ""))
+				shell := exec.CommandContext(t.Context(), "sh", "-c", "umask 022\nopenssl() { "+answer+"; }\ndocker() { openssl \"$@\"; }\ndate() { echo 20261224-120000; }\n"+strings.ReplaceAll(line[1], "/etc/purser/", ""))
 				shell.Dir = folder
 				return shell.CombinedOutput()
 			}
-			if out, err := run("$*"); err != nil {
+			path := filepath.Join(folder, c.file)
+			isBackup := c.name == "backup" // has a name of its own each time
+			if out, err := run("return 127"); err == nil {
+				t.Errorf("without openssl or a container: %s", out)
+			}
+			if _, err := os.Stat(path); !isBackup && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a command that failed left a file: %v", err)
+			}
+			if out, err := run(`echo "$*"`); err != nil {
 				t.Fatalf("%s: %v\n%s", line[1], err, out)
 			}
-			if out, err := run("other"); err == nil || !strings.Contains(string(out), "exist") {
-				t.Errorf("run again: %v\n%s", err, out)
+			if !isBackup {
+				if out, err := run("echo other"); err == nil || !strings.Contains(string(out), "exist") {
+					t.Errorf("run again: %v\n%s", err, out)
+				}
 			}
-			path := filepath.Join(folder, c.file)
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)

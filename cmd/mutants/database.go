@@ -5,7 +5,7 @@ var databaseMutants = []mutant{
 	bug("a wallet that a failover lost comes back with its balance", "./store", "TestALostWalletDoesNotComeBack",
 		once("store/usage_cache.go", "if m.serverStart != serverStart {", "if m.serverStart == -1 {")),
 	bug("a wallet that a failover lost comes back on a borrowed connection", "./store", "TestALostWalletDoesNotComeBack",
-		once("store/usage_conns.go", "\tif err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {\n", "\tserver := h.engine.server.Load()\n\terr = h.engine.prepareConn(ctx, conn.Conn())\n\th.engine.server.Store(server)\n\tif err != nil {\n")),
+		once("store/usage_conns.go", "\tif err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {\n", "\tserver := h.engine.serverStart.Load()\n\terr = h.engine.prepareConn(ctx, conn.Conn())\n\th.engine.serverStart.Store(server)\n\tif err != nil {\n")),
 	bug("deposits that wait for the audit log hold all connections", "./store", "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",
 		once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")),
 	bug("a deposit that may be committed is refused as not processed", "./store/internal/pg", "TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain",

@@ -27,8 +27,8 @@ type config struct {
 	data        string
 	databaseURL string
 	baseURL     string
-	// everyNetwork is set if the base URL stands for a wildcard listen address.
-	everyNetwork bool
+	// listensOnAll is set if the base URL was made from a wildcard listen address.
+	listensOnAll bool
 	metricsAddr  string
 	// sandboxAddr serves the sandbox's Stripe API at its root; empty for none.
 	sandboxAddr string
@@ -184,12 +184,12 @@ func (c *config) setDefaultBaseURL(addr string) {
 		return
 	}
 	if host, port, err := net.SplitHostPort(addr); err == nil && isWildcard(host) {
-		addr, c.everyNetwork = net.JoinHostPort("127.0.0.1", port), true
+		addr, c.listensOnAll = net.JoinHostPort("127.0.0.1", port), true
 	}
 	c.baseURL = "http://" + addr
 }
 
-// isWildcard reports whether a listen address with this host is one of every network.
+// isWildcard reports whether the host of a listen address is empty or unspecified, such as 0.0.0.0.
 func isWildcard(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()

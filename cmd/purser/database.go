@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 
 	"purser/ids"
 	"purser/store"
@@ -49,7 +50,7 @@ func openOrCreate(ctx context.Context, c config, log *slog.Logger, stderr io.Wri
 	missing := requireDatabase(c) != nil
 	db, err := openDatabase(ctx, c, log)
 	if err == nil && missing {
-		fmt.Fprintf(stderr, "Created a new database in %s. For the database of a server, name its folder with --data (PURSER_DATA), or set DATABASE_URL.\n", c.data)
+		fmt.Fprintf(stderr, "Created a new database in %s. For the database of a server, name its folder with --data (PURSER_DATA), or set DATABASE_URL.\n", absolute(c.data))
 	}
 	return db, err
 }
@@ -57,9 +58,17 @@ func openOrCreate(ctx context.Context, c config, log *slog.Logger, stderr io.Wri
 // requireDatabase refuses a data folder without a database, where one would be created.
 func requireDatabase(c config) error {
 	if c.databaseURL == "" && embedded.Missing(c.data) {
-		return fmt.Errorf("there is no database in %s: name its folder with --data (PURSER_DATA), or set DATABASE_URL", c.data)
+		return fmt.Errorf("there is no database in %s: name its folder with --data (PURSER_DATA), or set DATABASE_URL", absolute(c.data))
 	}
 	return nil
+}
+
+// absolute is the whole path of a folder, where that can be found out.
+func absolute(folder string) string {
+	if path, err := filepath.Abs(folder); err == nil {
+		return path
+	}
+	return folder
 }
 
 // startDatabase starts Postgres if it is the embedded one. The store is not open yet.

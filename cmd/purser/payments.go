@@ -66,7 +66,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 	p.sandbox = sandbox.New(sandbox.Options{
 		Accounts:  db.SandboxAccounts(),
 		BaseURL:   c.baseURL,
-		Public:    c.everyNetwork,
+		Public:    c.listensOnAll,
 		Secret:    secret.derive(sandboxKeys),
 		Admits:    p.admits,
 		Seller:    p.sellerName,

@@ -38,7 +38,7 @@ func (c *cluster) binaries(ctx context.Context) (binaries, error) {
 	}
 	newest := found[0]
 	if newest.major < oldestMajor {
-		return binaries{}, fmt.Errorf("%s has Postgres %d, which is too old: Purser needs %d or later: install it from apt.postgresql.org, or set DATABASE_URL to another server", newest.dir, newest.major, oldestMajor)
+		return binaries{}, fmt.Errorf("%s has Postgres %d, but Purser needs %d or later: install it (on Debian and Ubuntu, from apt.postgresql.org), or set DATABASE_URL to another server", newest.dir, newest.major, oldestMajor)
 	}
 	if !c.initialised() {
 		return newest, nil

@@ -25,7 +25,7 @@ func TestStartRefuses(t *testing.T) {
 	})
 
 	t.Run("a Postgres that is too old", func(t *testing.T) {
-		wantRefusal(t, Options{Dir: newFolder(t), BinDir: fakePostgres(t, oldestMajor-1)}, "needs 15 or later: install it from apt.postgresql.org, or set DATABASE_URL")
+		wantRefusal(t, Options{Dir: newFolder(t), BinDir: fakePostgres(t, oldestMajor-1)}, "needs 15 or later: install it (on Debian and Ubuntu, from apt.postgresql.org), or set DATABASE_URL")
 	})
 
 	t.Run("a cluster of another major version", func(t *testing.T) {

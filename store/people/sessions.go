@@ -48,8 +48,8 @@ func (e Auth) SessionContent(ctx context.Context, token string, since, now int64
 	return content, true, nil
 }
 
-// MaxSessions is how many sessions a user has: a sign-in past it ends the one that was seen
-// first. The page of the account lists all of them.
+// MaxSessions is how many sessions a user has: a sign-in past it ends the least recently
+// used one. The account page lists all of them.
 const MaxSessions = 100
 
 // How many sessions that are over a new one sweeps away, and how long after: a node
@@ -86,8 +86,8 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 	return opened, err
 }
 
-// sweepSessions deletes expired sessions, and those of the user that a new one is too many
-// for. It waits for none: a transaction that ends several may hold one and want another.
+// sweepSessions deletes expired sessions, and the user's least recently used ones to make
+// room for a new one. It skips locked rows, so that it cannot deadlock.
 func sweepSessions(ctx context.Context, tx pgx.Tx, s Session) error {
 	_, err := exec(ctx, tx, "sweep sessions", `
 		DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`,

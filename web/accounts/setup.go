@@ -113,7 +113,7 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return site.Invalid(accountpage.SetupPage(accountpage.Setup{Draft: f.Draft("name", "email", "organization", "application"), Action: setupPath(link), ByMail: s.Mail != nil})), nil
 	}
-	if bootstrap.Encoded, err = s.hashForLink(req, "setup"); err != nil {
+	if bootstrap.Encoded, err = s.passwords.hash(req.Context, f.Raw("password"), ids.ID{}); err != nil {
 		return site.Response{}, err
 	}
 	bootstrap, err = s.Store.Auth().CreateFirstAccount(req.Context, link.Hash(), bootstrap)

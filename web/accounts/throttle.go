@@ -72,7 +72,7 @@ func (a *alarm) recordRefusal(now int64) bool {
 
 // proof is one attempt to authenticate.
 type proof struct {
-	step    string // for the log: password, code, or either within a session
+	step    string // for the log, such as password, code or invitation
 	user    ids.ID // the account's user; zero if the email has none
 	subject credential.Hash
 	address credential.Hash // counts attempts on the email from all networks; zero for none
