@@ -29,7 +29,7 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 }
 
 // FinishIdentityChange moves or erases what nodes wrote by the old identities of a wallet, and
-// returns when to do so again; zero when nothing more can come.
+// returns when to do so again, both by the real clock; zero when nothing more can come.
 func (a App) FinishIdentityChange(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
 	return identities.Open(a.app).FinishChange(ctx, wallet, now)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -26,8 +27,8 @@ func renameOf(from, to string) store.Rename {
 // settle runs what follows a change of identity, at once and after its delay.
 func (a tenant) settle(tb testing.TB, wallet ids.ID) {
 	tb.Helper()
-	for _, now := range []int64{moment, moment + 61_000} {
-		next, err := a.FinishIdentityChange(tb.Context(), wallet, now)
+	for _, after := range []time.Duration{0, 61 * time.Second} {
+		next, err := a.FinishIdentityChange(tb.Context(), wallet, time.Now().Add(after).UnixMilli())
 		noError(tb, err)
 		reseal(tb, a.Verification(), wallet, next == 0)
 	}

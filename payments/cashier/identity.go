@@ -28,8 +28,11 @@ func (c *Cashier) finishIdentityChange(ctx context.Context, job jobs.Job) (next 
 	if err != nil {
 		return 0, err
 	}
-	if next, err = c.options.Store.App(job.Scope).FinishIdentityChange(ctx, ids.ID(id), c.nowAt(job.ClockOffset)); err != nil {
+	if next, err = c.options.Store.App(job.Scope).FinishIdentityChange(ctx, ids.ID(id), c.realNow()); err != nil {
 		return 0, err
+	}
+	if next != 0 {
+		next += job.ClockOffset
 	}
 	done, err := c.options.Store.Verification(job.Scope).Reseal(ctx, ids.ID(id), verify.ResealInput{
 		Last: next == 0, Restart: job.Tries%rereadTries == rereadTries-1, Most: resealEntries,

@@ -239,7 +239,8 @@ func (tx transaction) changeIdentity(ctx context.Context, w *ledger.Wallet, c id
 }
 
 // FinishChange moves or erases what nodes wrote by the old identities of a wallet, and
-// returns when to do so again; zero when nothing more can come.
+// returns when to do so again; zero when nothing more can come. Both times are of the real
+// clock: an advanced test clock makes nodes write no earlier.
 func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
 	erased := false
 	err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
@@ -257,8 +258,8 @@ func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next i
 			if err := tx.followIdentity(ctx, c, w.Identity); err != nil {
 				return err
 			}
-			if now < c.CreatedAt+settleDelay {
-				next = c.CreatedAt + settleDelay
+			if settled := pg.TimeOfID(c.ID) + settleDelay; now < settled {
+				next = settled
 				continue
 			}
 			if err := tx.Exec(ctx, settleIdentityChange, 1, c.ID); err != nil {
