@@ -10,7 +10,7 @@ import (
 	"purser/store/verify"
 )
 
-const paymentsStand = "what payments brought and what was taken back stands in the journal"
+const paymentsStand = "credits granted and clawed back for payments match the journal"
 
 // Each spoiling is one that only a bug, or a hand in the database, can make.
 func TestVerifyPairsPaymentsWithTheJournal(t *testing.T) {

@@ -44,7 +44,7 @@ func TestReversePage(t *testing.T) {
 		holds(t, "7")
 	})
 	t.Run("refuses no reason and too much, and keeps what was typed", func(t *testing.T) {
-		says(t, admin.get(t, path), http.StatusOK, "Left of the charge", "3 tokens")
+		says(t, admin.get(t, path), http.StatusOK, "Not yet reversed", "3 tokens")
 		says(t, admin.post(t, path, form("much", "")), http.StatusUnprocessableEntity, "Enter a reason", "up to 9 decimals")
 		says(t, admin.post(t, path, form("", strings.Repeat("a", store.MaxReversalReason+1))), http.StatusUnprocessableEntity, "up to 200 characters")
 		refused := admin.post(t, path, form("3.000000001", "too much"))
@@ -62,7 +62,7 @@ func TestReversePage(t *testing.T) {
 			}
 		}
 		holds(t, "7.5")
-		says(t, admin.get(t, path), http.StatusOK, "Left of the charge", "2.5 tokens")
+		says(t, admin.get(t, path), http.StatusOK, "Not yet reversed", "2.5 tokens")
 		log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
 		noError(t, err)
 		if len(log) != 1 || log[0].Action != "event.reverse" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "the end was cut off") {

@@ -58,7 +58,7 @@ func (r rotation) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err == nil && pass.resealed() == 0:
-			r.log.Info("every stored secret is sealed with PURSER_SECRET_KEY: once each node has said so, PURSER_SECRET_KEY_PREVIOUS can be taken away",
+			r.log.Info("stored secrets re-encrypted: remove PURSER_SECRET_KEY_PREVIOUS when every node has logged this",
 				"accounts", done.accounts, "authenticators", done.seeds, "unreadable", pass.lost, "endpoints", done.endpoints, "mails", done.mails)
 			return nil
 		case err == nil:

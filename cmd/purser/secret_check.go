@@ -52,7 +52,7 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
 			return people.KeyDecision{}, fmt.Errorf("%s is not the key that encrypted the secrets in this database: use the previous key (from the time of the backup), or discard those secrets with 'purser migrate --adopt-secret-key'", secretSource(c))
 		case len(unknown) > 0:
-			return people.KeyDecision{}, errors.New("some secrets in this database are still encrypted with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says that every stored secret is sealed with PURSER_SECRET_KEY")
+			return people.KeyDecision{}, errors.New("some secrets in this database are still encrypted with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says 'stored secrets re-encrypted'")
 		}
 		return people.KeyDecision{Record: seals.CheckValue()}, nil
 	})

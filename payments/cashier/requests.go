@@ -26,7 +26,7 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 				return payments.Decision{}, err
 			}
 			if r.Confirmed != nil && *r.Confirmed != previewOf(s, now).Version() {
-				return payments.Decision{}, fault.Newf(fault.RevisionConflict, "The change has another effect than the one that was confirmed.")
+				return payments.Decision{}, fault.Newf(fault.RevisionConflict, "This change no longer has the effect you confirmed. Preview it again.")
 			}
 			decision := decideChange(s, r.Identity, order, op, now)
 			for _, p := range decision.Settled {

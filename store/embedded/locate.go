@@ -41,7 +41,7 @@ func locate(ctx context.Context, o Options) (*cluster, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.log.Info("the database lives outside the data folder, which its user cannot enter",
+			c.log.Info("database stored outside the data folder, which the Postgres user cannot access",
 				"data", dir, "database", c.home)
 			return c, nil
 		}

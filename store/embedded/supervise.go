@@ -31,16 +31,16 @@ func (s *Server) supervise(ctx context.Context, conn *pgx.Conn) {
 			if ctx.Err() != nil {
 				return
 			}
-			s.cluster.log.Warn("the embedded Postgres broke off", "error", err)
+			s.cluster.log.Warn("embedded Postgres exited", "cause", err)
 			conn = s.bringBack(ctx)
 			if conn == nil {
 				return
 			}
-			s.cluster.log.Info("the embedded Postgres is back")
+			s.cluster.log.Info("embedded Postgres restarted")
 			broken = s.watch(ctx, conn)
 		case <-look.C:
 			if err := s.cluster.trimLog(logLimit); err != nil {
-				s.cluster.log.Warn("the log of Postgres cannot be put aside", "error", err)
+				s.cluster.log.Warn("Postgres log not rotated", "cause", err)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func (s *Server) bringBack(ctx context.Context) *pgx.Conn {
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.cluster.log.Error("the embedded Postgres cannot be started; trying again", "error", err, "wait", wait)
+		s.cluster.log.Error("embedded Postgres not started, will retry", "cause", err, "wait", wait)
 		if !pause(ctx, wait) {
 			return nil
 		}

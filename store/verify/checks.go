@@ -25,14 +25,14 @@ type verifyCheck struct {
 }
 
 const (
-	rulePosted       = "what payments brought and what was taken back stands in the journal"
+	rulePosted       = "credits granted and clawed back for payments match the journal"
 	ruleClawback     = "what was taken back follows from the money that went back"
 	ruleTopUps       = "each paid top-up was credited as it was sold"
 	ruleFreeGrant    = "a free plan grants once in a period"
 	ruleSubscription = "each subscription's period, state and terms follow from what was paid"
 	ruleFeatures     = "each feature has the price of its latest revision"
 	ruleLocks        = "a feature's deduplication is fixed from its first charged event on"
-	ruleReferences   = "the features that plans, subscriptions and changes name are held fast"
+	ruleReferences   = "features used by plans, subscriptions and changes are locked"
 	ruleAdjustments  = "each adjustment has its entry"
 )
 

@@ -19,7 +19,7 @@ const (
 	ruleChain       = "each entry leaves the balance before it plus its change"
 	ruleDebt        = "nothing is held while in debt"
 	ruleOrg         = "every row names the organization of its application"
-	ruleSource      = "each entry has what its kind comes from"
+	ruleSource      = "each entry has the source its kind requires"
 	rulePrice       = "each event names a price and a key of its application"
 	ruleAmount      = "each amount follows from the price, the quantity and the allowance"
 	ruleBlock       = "a blocking allowance is never passed"
@@ -31,7 +31,7 @@ const (
 	ruleBalance     = "the stored balance is the one after the last entry"
 	ruleDebtors     = "the list of debtors is the list of balances in debt"
 	ruleWallet      = "the wallet knows its last entry and whether it was charged"
-	ruleBilling     = "a billing period is whole"
+	ruleBilling     = "a wallet's billing period has both interval and anchor"
 	ruleCounter     = "each counter is the sum of what was used in its period"
 	ruleSeal        = "sealed entries are as they were sealed"
 )

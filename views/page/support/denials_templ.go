@@ -15,7 +15,7 @@ import (
 	"strconv"
 )
 
-// DenialList is the page of refused usage and failed checks.
+// DenialList is the page of refused usage and denied checks.
 type DenialList struct {
 	Frame      layout.Frame
 	Path       string
@@ -36,7 +36,7 @@ type DenialList struct {
 }
 
 func (l DenialList) lead() string {
-	return "Refused usage and failed checks of the last " + strconv.Itoa(l.KeptDays) + " days, each with the balances and limits of that moment. During floods, only a sample is kept."
+	return "Refused usage and denied checks of the last " + strconv.Itoa(l.KeptDays) + " days, with the balance and limits at the time. At high volume, only a sample is kept."
 }
 
 // DenialRow is a denial in a list.
@@ -190,7 +190,7 @@ func Denials(l DenialList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Denials) == 0 && !l.Unfinished {
-				templ_7745c5c3_Err = nothingListed(l.Active, component.Nothing{Icon: "circle-check", Title: "No denials", Text: "Refused usage and failed checks appear here within seconds."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Active, component.Nothing{Icon: "circle-check", Title: "No denials", Text: "Refused usage and denied checks appear here within seconds."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
