@@ -19,7 +19,7 @@ type Reversal struct {
 func (c ProviderCharge) Reversed() Reversal {
 	var r Reversal
 	for _, refund := range c.Refunds {
-		if refund.Status != "failed" && refund.Status != "canceled" {
+		if !refund.failed() {
 			r.RefundedCents += max(0, refund.AmountCents)
 		}
 	}
@@ -30,6 +30,15 @@ func (c ProviderCharge) Reversed() Reversal {
 	}
 	return r
 }
+
+// HasFailedRefund reports whether money that was sent back, or claimed in a dispute, is no
+// longer with the customer.
+func (c ProviderCharge) HasFailedRefund() bool {
+	return slices.ContainsFunc(c.Refunds, ProviderRefund.failed) ||
+		slices.ContainsFunc(c.Disputes, func(d ProviderDispute) bool { return !d.withdrawn() })
+}
+
+func (r ProviderRefund) failed() bool { return r.Status == "failed" || r.Status == "canceled" }
 
 // LostCents is the money of disputes that are closed and lost.
 func (c ProviderCharge) LostCents() (cents int64) {

@@ -211,3 +211,22 @@ func shareByBook(amount metering.Amount, r Reversal, paid int64) metering.Amount
 	product := new(big.Int).Mul(new(big.Int).SetUint64(uint64(amount)), big.NewInt(min(paid, r.RefundedCents+r.DisputedCents)))
 	return metering.Amount(product.Div(product, big.NewInt(paid)).Uint64())
 }
+
+func TestFailedRefundsOfACharge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		charge ProviderCharge
+		want   bool
+	}{
+		"nothing":               {},
+		"a part was refunded":   {charge: ProviderCharge{Refunds: []ProviderRefund{{AmountCents: 3, Status: "succeeded"}, {AmountCents: 2, Status: "pending"}}}},
+		"a refund failed":       {charge: ProviderCharge{Refunds: []ProviderRefund{{AmountCents: 3, Status: "succeeded"}, {AmountCents: 7, Status: "failed"}}}, want: true},
+		"a refund was canceled": {charge: ProviderCharge{Refunds: []ProviderRefund{{AmountCents: 10, Status: "canceled"}}}, want: true},
+		"a dispute is open":     {charge: ProviderCharge{Disputes: []ProviderDispute{{AmountCents: 10, Status: "needs_response", Movements: 1}}}},
+		"a dispute was won":     {charge: ProviderCharge{Disputes: []ProviderDispute{{AmountCents: 10, Status: "won", Movements: 2}}}, want: true},
+	} {
+		if got := c.charge.HasFailedRefund(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

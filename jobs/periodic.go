@@ -3,7 +3,6 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -89,12 +88,14 @@ func (q *Queue) audit(ctx context.Context) error {
 	var overdue []tenancy.Scope
 	err := q.options.Store.Directory().Each(ctx, "audit", func(ctx context.Context, scope tenancy.Scope) error {
 		jobs := q.options.Store.Queue(scope)
-		recovered := jobs.RecoverJobs(ctx)
+		if err := jobs.RecoverJobs(ctx); err != nil {
+			return err
+		}
 		found, err := jobs.HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
 		if found {
 			overdue = append(overdue, scope)
 		}
-		return errors.Join(recovered, err)
+		return err
 	})
 	if len(overdue) > 0 {
 		q.options.Log.Info("applications with overdue jobs found", "number", len(overdue), "first", overdue[0].AppID.Format(ids.Application))

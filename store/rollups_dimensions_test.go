@@ -127,6 +127,13 @@ func TestDaysAreVerifiedInPieces(t *testing.T) {
 	if noError(t, err); pieces.Load()-2 < 12 || len(v.Differences) > 0 {
 		t.Errorf("a busy hour was read in %d pieces: %v", pieces.Load()-2, v.Differences)
 	}
+	exec(t, b.conn, `INSERT INTO packed_runs (app_id, run, org_id, before, scanned, indexed, done, last_tx, events, started_at)
+		SELECT app_id, 1, org_id, $1::bigint, app_id, true, true, '00000000-0000-0000-0000-000000000000', 0, 0 FROM app_state`, int64(moment)*2)
+	pieces.Store(0)
+	v, err = through.Verification(b.scope).Verify(t.Context(), verify.Options{Batch: 2})
+	if noError(t, err); pieces.Load() != 2 || len(v.Differences) > 0 {
+		t.Errorf("two days that may be packed were read in %d pieces: %v", pieces.Load(), v.Differences)
+	}
 	exec(t, b.conn, `UPDATE usage_dimensions SET quantity = quantity + 1 WHERE value = 'large'`)
 	if found := b.broken(t, verify.Options{Batch: 2}); len(found) == 0 {
 		t.Error("a wrong sum of pieces is not found")

@@ -9,7 +9,7 @@ var paymentMutants = []mutant{
 	bug("a sale of another application is listed as lost", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",
 		once("payments/cashier/jobs.go", "metadata[metaApp] != acct.scope.AppID.Format(ids.Application) {", "metadata[metaApp] == \"\" {")),
 	bug("a resumed top-up is sold to another customer", "./payments/cashier", "TestAFailedTopUpIsDecidedAgain|TestAnInterruptedTopUpIsNotSoldToAnotherCustomer",
-		once("payments/cashier/checkout.go", "err == nil && sold.CustomerID != customer {", "err == nil && sold.CustomerID == \"none\" {")),
+		once("payments/cashier/checkout.go", "err == nil && customer != sold.CustomerID {", "err == nil && customer == \"\" {")),
 	bug("a failed top-up is sold without a decision", "./payments/cashier", "TestAFailedTopUpIsDecidedAgain",
 		once("payments/cashier/checkout.go", "\tif err := billing.DecideTopUp(s.Subscription, s.Balances, grantOf(s.Credit, sold.Amount), sold.AmountCents, sold.Currency); err != nil {\n", "\tif err := error(nil); s.Credit.Key == \"\" {\n")),
 	bug("an operation runs under the lease of a former identity", "./payments/cashier", "TestAnOperationOfARenamedWalletIsNotResumedUnderItsOldIdentity",

@@ -266,12 +266,15 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 // payer is the customer of a session. A top-up was stored with its customer, which may
 // have been forgotten since: paid by another, it would be set aside without credits.
 func (run *operationRun) payer(ctx context.Context) (string, error) {
-	customer, err := run.c.customer(ctx, run.account, run.rec.Identity)
-	if err != nil || run.rec.Kind != billing.OperationTopUp {
-		return customer, err
+	if run.rec.Kind != billing.OperationTopUp {
+		return run.c.customer(ctx, run.account, run.rec.Identity)
 	}
 	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
-	if err == nil && sold.CustomerID != customer {
+	if err != nil {
+		return "", err
+	}
+	customer, err := run.c.options.Store.PaymentAccounts(run.scope).Customer(ctx, run.account.ID, run.rec.Identity)
+	if errors.Is(err, payments.ErrUnknown) || err == nil && customer != sold.CustomerID {
 		err = errors.Join(errSuperseded, errAccountChanged())
 	}
 	return customer, err

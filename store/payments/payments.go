@@ -232,7 +232,7 @@ func (a App) ApplyCharge(ctx context.Context, f queue.Fence, remote billing.Prov
 func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, remote billing.ProviderCharge, now int64) error {
 	next, movements := p.Reverse(remote.Reversed())
 	next.LostCents = max(p.LostCents, remote.LostCents()) // a closed dispute stays closed
-	if len(remote.Refunds)+len(remote.Disputes) > 0 && next.RefundedCents+next.DisputedCents < p.AmountCents {
+	if remote.HasFailedRefund() && next.RefundedCents+next.DisputedCents < p.AmountCents {
 		if err := tx.alertFailedRefund(ctx, w, p, next, now); err != nil {
 			return err
 		}

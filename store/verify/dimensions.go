@@ -194,6 +194,12 @@ func (d *dimensionPass) prepareDays(ctx context.Context, tx appTx, stored, from,
 	}, stored, upto); err != nil {
 		return nil, err
 	}
+	// Each piece reads packed blocks, which are of one wallet and up to a month, as a whole,
+	// and after a test clock was advanced the events of that time.
+	packed, err := pg.Find(ctx, tx, verifyPackedEnd, pgx.RowToStructByPos[packedEnd], pg.ErrNoAppState, ids.ID{})
+	if err != nil || from < packed.Before || d.usage.offset > 24*rollup.Hour {
+		return []int64{upto}, err
+	}
 	hours, err := pg.Collect(ctx, tx, verifyHourCounts, pgx.RowToStructByPos[hourCount], from, upto)
 	return pieces(upto, d.options.Batch, hours), err
 }
