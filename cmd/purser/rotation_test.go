@@ -202,7 +202,7 @@ func TestAChangedKeySealsEverythingAnew(t *testing.T) {
 		if before, after := s.readable(wasKey), s.readable(isKey); before != 0 || after != all {
 			t.Errorf("in the end the old key reads %d and the new one %d", before, after)
 		}
-		if text := said.String(); !strings.Contains(text, "PURSER_SECRET_KEY_PREVIOUS can be taken away") || !strings.Contains(text, "accounts=4 authenticators=1 unreadable=0 endpoints=3 mails=1") {
+		if text := said.String(); !strings.Contains(text, "remove PURSER_SECRET_KEY_PREVIOUS when every node has logged this") || !strings.Contains(text, "accounts=4 authenticators=1 unreadable=0 endpoints=3 mails=1") {
 			t.Errorf("it says %s", text)
 		}
 	})
