@@ -104,10 +104,13 @@ func TestADemotedMemberMakesNoKey(t *testing.T) {
 	db := storetest.Open(t)
 	app := newTenant(t, db)
 	owner := newMember(t, db, app.org, tenancy.Owner)
+	actor := func(m tenancy.Member) audit.Actor {
+		return audit.Actor{UserID: m.UserID, Name: "ann@example.com", At: moment, Access: m.Access}
+	}
 	create := func(m tenancy.Member) error {
 		key, _, err := keys.New(keys.Spec{ID: ids.New(), App: app.application, Name: "Server", Preset: keys.Ingestion}, tenancy.AllPermissions(), moment, rand.Reader)
 		noError(t, err)
-		return app.By(audit.Actor{UserID: m.UserID, Name: "ann@example.com", At: moment, Access: m.Access}).CreateKey(t.Context(), key)
+		return app.By(actor(m)).CreateKey(t.Context(), key)
 	}
 	writes := tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.KeysWrite, tenancy.WalletsRead)}
 	for name, c := range map[string]struct {
@@ -125,7 +128,10 @@ func TestADemotedMemberMakesNoKey(t *testing.T) {
 			noError(t, create(m))
 			noError(t, doorOf(db, owner).ChangeMember(t.Context(), m.UserID, c.is))
 			if err := create(m); fault.Is(err, fault.PermissionDenied) != c.refused || err != nil && !c.refused {
-				t.Errorf("got %v", err)
+				t.Errorf("a key: got %v", err)
+			}
+			if err := db.Org(m.OrgID).By(actor(m)).RequireFactor(t.Context(), c.refused); fault.Is(err, fault.PermissionDenied) != c.refused || err != nil && !c.refused {
+				t.Errorf("the authenticator of members: got %v", err)
 			}
 		})
 	}

@@ -29,7 +29,15 @@ func (o Org) audit(ctx context.Context, tx peopleTx, d audit.Action) error {
 	return pg.AppendAudit(ctx, tx.conn, o.id, o.by, d)
 }
 
-// auditActive is as audit, and refuses a change of what is archived. What takes access
+// auditArchived is as audit, and refuses an actor whose access has changed meanwhile.
+func (o Org) auditArchived(ctx context.Context, tx peopleTx, d audit.Action) error {
+	if o.by.IsZero() {
+		return nil
+	}
+	return pg.AppendArchived(ctx, tx.conn, o.id, o.by, d)
+}
+
+// auditActive is as auditArchived, and refuses a change of what is archived. What takes access
 // away is never refused.
 func (o Org) auditActive(ctx context.Context, tx peopleTx, d audit.Action) error {
 	if o.by.IsZero() {

@@ -143,7 +143,7 @@ func (o Org) RequireFactor(ctx context.Context, required bool) error {
 		if _, err := tx.NewUpdate().Model(&row).Set("requires_factor = ?", required).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: require factor: %w", err)
 		}
-		return o.audit(ctx, tx, audit.Action{
+		return o.auditArchived(ctx, tx, audit.Action{
 			Action: "organization.second-factor", Target: o.id.Format(ids.Organization),
 			Before: audit.Fields{"required": strconv.FormatBool(!required)}, After: audit.Fields{"required": strconv.FormatBool(required)},
 		})

@@ -48,9 +48,9 @@ const (
 		WITH moved AS (UPDATE audit_heads SET number = $2, seal = $13 WHERE org_id = $1)
 		INSERT INTO audit_entries (org_id, number, at, user_id, actor, address, request_id, application, action, target, before, after, seal)
 		SELECT $1::uuid, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::text, $7::uuid, $8::uuid, $9::text, $10::text, $11::text, $12::text, $13::bytea
-		WHERE $14 OR NOT EXISTS (SELECT FROM organizations o WHERE o.id = $1 AND o.archived_at IS NOT NULL)
-			AND NOT EXISTS (SELECT FROM applications a WHERE a.org_id = $1 AND a.id = $8 AND a.archived_at IS NOT NULL)
-			AND ($4::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $4 AND ($15 = '' OR m.role = $15 AND m.permissions @> $16::text[])))`
+		WHERE ($14 OR NOT EXISTS (SELECT FROM organizations o WHERE o.id = $1 AND o.archived_at IS NOT NULL)
+				AND NOT EXISTS (SELECT FROM applications a WHERE a.org_id = $1 AND a.id = $8 AND a.archived_at IS NOT NULL))
+			AND ($17 OR $4::uuid IS NULL OR EXISTS (SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $4 AND ($15 = '' OR m.role = $15 AND m.permissions @> $16::text[])))`
 
 	selectHasAccess = `
 		SELECT $2::uuid IS NULL OR EXISTS (
@@ -60,17 +60,21 @@ const (
 // AppendAudit adds one entry behind the head, which it holds until the transaction
 // ends: entries are numbered in the order in which they commit.
 func AppendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
-	return appendAudit(ctx, conn, org, by, d, true)
+	return appendAudit(ctx, conn, org, by, d, true, true)
 }
 
-// AppendActive is AppendAudit for what an archived organization or application refuses,
-// and what a member may no longer do who was removed, or whose access was changed, while the
-// request was under way.
+// AppendArchived is AppendAudit for what a member may no longer do who was removed, or whose
+// access was changed, while the request was under way.
+func AppendArchived(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
+	return appendAudit(ctx, conn, org, by, d, true, false)
+}
+
+// AppendActive is AppendArchived for what an archived organization or application refuses.
 func AppendActive(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action) error {
-	return appendAudit(ctx, conn, org, by, d, false)
+	return appendAudit(ctx, conn, org, by, d, false, false)
 }
 
-func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action, always bool) error {
+func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor, d audit.Action, archived, anyone bool) error {
 	var head audit.Head
 	var seal []byte
 	if err := conn.QueryRow(ctx, lockAuditHead, org, head.Seal[:]).Scan(&head.Number, &seal); err != nil {
@@ -79,7 +83,7 @@ func appendAudit(ctx context.Context, conn *pgx.Conn, org ids.ID, by audit.Actor
 	copy(head.Seal[:], seal)
 	e := audit.Next(org, head, by, d)
 	tag, err := conn.Exec(ctx, insertAuditEntry, org, e.Number, e.At, OrNull(e.UserID), e.Name, e.Address,
-		OrNull(e.RequestID), OrNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:], always, string(by.Access.Role), by.Access.Custom.Names())
+		OrNull(e.RequestID), OrNull(e.AppID), e.Action, e.Target, e.Before, e.After, e.Seal[:], archived, string(by.Access.Role), by.Access.Custom.Names(), anyone)
 	if err != nil {
 		return fmt.Errorf("store: insert audit entry: %w", err)
 	}
