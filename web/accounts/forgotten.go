@@ -102,15 +102,16 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return resetForm(f.Draft(), link, user), nil
 	}
-	encoded, err := s.hashForLink(req, "password reset")
+	account, err := s.Store.Auth().Account(req.Context, user.Email)
+	if err != nil {
+		return site.Response{}, err
+	}
+	device := deviceOf(req, user.ID, account.ChangedAt, account.FactorAt)
+	encoded, err := s.hashForLink(req, proof{step: "password reset", user: user.ID, known: device != ""})
 	if err != nil {
 		return site.Response{}, err
 	}
 	mails, err := req.SealMails(mail.Security, mail.PasswordLetter(req.Where()), 0, user.Email)
-	if err != nil {
-		return site.Response{}, err
-	}
-	account, err := s.Store.Auth().Account(req.Context, user.Email)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -123,7 +124,6 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	req.LogAccount("password reset by mail", user.ID)
-	device := deviceOf(req, user.ID, account.ChangedAt, account.FactorAt)
 	if err := rememberDevice(req, user.ID, device, by.At, account.FactorAt); err != nil {
 		return site.Response{}, err
 	}

@@ -149,7 +149,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 			return site.Response{}, err
 		}
 		if f.OK() {
-			if joining.Encoded, err = s.hashForLink(req, "invitation"); err != nil {
+			if joining.Encoded, err = s.hashForLink(req, proof{step: "invitation"}); err != nil {
 				return site.Response{}, err
 			}
 		}

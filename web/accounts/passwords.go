@@ -12,7 +12,7 @@ import (
 
 // A check takes 46 MiB and a core for tens of milliseconds, so few run at once and some
 // wait. The rest get a 429 before any work. Known devices and sessions have their own
-// queue, of which a user gets half at most: other clients cannot fill it.
+// queue, of which a user gets half at most, so one account cannot fill it.
 const (
 	checkingAtOnce  = 2
 	checkingInQueue = 32

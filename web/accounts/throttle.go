@@ -120,13 +120,14 @@ func (s *Pages) attemptFromNetwork(req *site.Request, p proof) error {
 	return nil
 }
 
-// hashForLink hashes the password that the form of a link sets. It counts for the network:
-// an invitation stays open after a refusal, so its form can be sent any number of times.
-func (s *Pages) hashForLink(req *site.Request, step string) (encoded string, err error) {
-	if err := s.attemptFromNetwork(req, proof{step: step}); err != nil {
+// hashForLink hashes the password that the form of a link sets. It counts for the network
+// like an attempt: an invitation stays open after a refusal, so its form can be sent any
+// number of times.
+func (s *Pages) hashForLink(req *site.Request, p proof) (encoded string, err error) {
+	if err := s.attemptFromNetwork(req, p); err != nil {
 		return "", err
 	}
-	return s.passwords.hash(req.Context, req.Form.Raw("password"), ids.ID{})
+	return s.passwords.hash(req.Context, req.Form.Raw("password"), p.knownUser())
 }
 
 // countAttempt counts an attempt in Postgres, for all nodes.
