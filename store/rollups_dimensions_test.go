@@ -134,6 +134,12 @@ func TestDaysAreVerifiedInPieces(t *testing.T) {
 	if noError(t, err); pieces.Load() != 2 || len(v.Differences) > 0 {
 		t.Errorf("two days that may be packed were read in %d pieces: %v", pieces.Load(), v.Differences)
 	}
+	exec(t, b.conn, `UPDATE packed_runs SET before = (SELECT min(hour) FROM usage_totals)`)
+	pieces.Store(0)
+	v, err = through.Verification(b.scope).Verify(t.Context(), verify.Options{Batch: 2})
+	if noError(t, err); pieces.Load() < 12 || len(v.Differences) > 0 {
+		t.Errorf("a busy hour behind packed ones was read in %d pieces: %v", pieces.Load(), v.Differences)
+	}
 	exec(t, b.conn, `UPDATE usage_dimensions SET quantity = quantity + 1 WHERE value = 'large'`)
 	if found := b.broken(t, verify.Options{Batch: 2}); len(found) == 0 {
 		t.Error("a wrong sum of pieces is not found")
@@ -170,6 +176,23 @@ func TestCanceledComparisonOfDaysKeepsNoHoursBack(t *testing.T) {
 	b.verify(t, verify.Options{New: true, Record: true})
 	if got := texts(t, b.conn, marks)[0]; got != verified {
 		t.Errorf("verified until %s, expected %s", got, verified)
+	}
+}
+
+// Before days had a time of their own, a pass recorded hours only after the days.
+func TestDaysAreVerifiedFromTheHoursOfTheReleaseBefore(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.trackLabelled(t, "ann", 2, "model", "large")
+	b.settle(t)
+	b.finalSums(t, 48)
+	b.verify(t, verify.Options{Record: true})
+	exec(t, b.conn, `UPDATE usage_progress SET verified_until = verified_until - $1, days_verified_until = 0`, 72*rollup.Hour)
+	exec(t, b.conn, `UPDATE usage_dimensions SET quantity = quantity + 1`)
+	for range 2 {
+		if found := b.broken(t, verify.Options{New: true, Record: true}); len(found) == 0 {
+			t.Error("a pass over new entries leaves out the days")
+		}
 	}
 }
 

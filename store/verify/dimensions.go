@@ -197,11 +197,15 @@ func (d *dimensionPass) prepareDays(ctx context.Context, tx appTx, stored, from,
 	// Each piece reads packed blocks, which are of one wallet and up to a month, as a whole,
 	// and after a test clock was advanced the events of that time.
 	packed, err := pg.Find(ctx, tx, verifyPackedEnd, pgx.RowToStructByPos[packedEnd], pg.ErrNoAppState, ids.ID{})
-	if err != nil || from < packed.Before || d.usage.offset > 24*rollup.Hour {
+	if err != nil || upto <= packed.Before || d.usage.offset > rollup.Hour {
 		return []int64{upto}, err
 	}
+	var ends []int64
+	if from < packed.Before {
+		ends, from = append(ends, packed.Before), packed.Before
+	}
 	hours, err := pg.Collect(ctx, tx, verifyHourCounts, pgx.RowToStructByPos[hourCount], from, upto)
-	return pieces(upto, d.options.Batch, hours), err
+	return append(ends, pieces(upto, d.options.Batch, hours)...), err
 }
 
 // hourCount is how many events an hour has.

@@ -38,8 +38,9 @@ const (
 )
 
 var (
+	// Days were compared as far as hours before they had a time of their own.
 	verifyUsageProgress = pg.Declare("verify usage progress", `
-		SELECT p.until, p.verified_until, p.days_verified_until, p.days_until, p.values_until, p.revenue_until, s.clock_offset
+		SELECT p.until, p.verified_until, coalesce(nullif(p.days_verified_until, 0), p.verified_until), p.days_until, p.values_until, p.revenue_until, s.clock_offset
 		FROM usage_progress p JOIN app_state s ON s.app_id = $1
 		WHERE p.app_id = $1`)
 
