@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -138,9 +140,14 @@ func (d Directory) Scopes(ctx context.Context) ([]tenancy.Scope, error) {
 }
 
 // Each runs work for every application. One that fails does not keep the others waiting;
-// its error begins with the name.
+// its error begins with the name. It begins anywhere: if some take all the time, such as
+// those on a Citus worker that is silent, the next run reaches others.
 func (d Directory) Each(ctx context.Context, name string, work func(context.Context, tenancy.Scope) error) error {
 	scopes, err := d.Scopes(ctx)
+	if len(scopes) > 0 {
+		begin := rand.IntN(len(scopes))
+		scopes = slices.Concat(scopes[begin:], scopes[:begin])
+	}
 	for _, scope := range scopes {
 		if ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
