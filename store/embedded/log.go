@@ -41,7 +41,7 @@ func (c *cluster) trimLog(limit int64) error {
 	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	to, err := os.OpenFile(aside, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	to, err := os.OpenFile(aside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
