@@ -47,10 +47,10 @@ func (m Member) MailScope(topic MailTopic, chosen MailPreferences) MailScope {
 	}
 }
 
-// mailNeeds is what a member has to be allowed to read to be told by mail.
+// mailNeeds is what a member has to be allowed to read to get mails about it.
 var mailNeeds = map[MailTopic]Permission{MailAlerts: WalletsRead, MailWebhooks: NotificationsRead, MailKeys: KeysRead}
 
-// MayMail reports whether the member may be told about a topic at all.
+// MayMail reports whether the member may get mails about a topic at all.
 func (m Member) MayMail(topic MailTopic) bool { return m.May(mailNeeds[topic]) }
 
 // GetsMail reports whether the member gets a mail about a topic of an application.

@@ -78,7 +78,7 @@ func (s *Site) OfferSetup(ctx context.Context) (address string, err error) {
 // first request: the API needs the site, and the site the API.
 func (s *Site) SetExportWallet(export support.ExportWallet) { s.support.SetExportWallet(export) }
 
-// OnRestore is told which application was restored. It is set before the first request.
+// OnRestore is called with each restored application. It is set before the first request.
 func (s *Site) OnRestore(restored func(app ids.ID)) { s.accounts.OnRestore(restored) }
 
 // routes is the complete route table of the site.

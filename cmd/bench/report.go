@@ -49,7 +49,7 @@ func (b *bench) report(ctx context.Context) (r report, err error) {
 }
 
 // machine says what the figures depend on, and nothing by which the machine
-// could be told from another of its kind.
+// could be distinguished from another of its kind.
 func (h *harness) machine() (string, error) {
 	sync, err := syncTime(h.folder)
 	return fmt.Sprintf("%d cores, %s/%s, Postgres %s, %s, %.0f µs to sync a page to disk",

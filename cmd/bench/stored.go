@@ -16,7 +16,7 @@ type grown struct {
 
 const (
 	// storedAtOnce is how many events one statement writes: enough to be fast, and
-	// few enough for a Ctrl-C to be heard.
+	// few enough to end soon after a Ctrl-C.
 	storedAtOnce = 500_000
 	// storedOver is the time over which stored events are spread, up to now.
 	storedOver = 100 * 24 * time.Hour

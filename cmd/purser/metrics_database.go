@@ -136,7 +136,7 @@ func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 			return
 		}
 		c.queues, c.ages, c.mails = queues, ages, mails
-		// The size of a table can't be read while it is rewritten: the others are still told.
+		// The size of a table can't be read while it is rewritten: the others are still reported.
 		if packed, err := c.db.Installation().Packing(ctx); err == nil {
 			c.packed = &packed
 		}

@@ -15,7 +15,7 @@ type Horizon struct {
 	ClockOffset int64 // of the application's clock
 }
 
-// Progress is up to where an application's events are added up. Events are told apart by
+// Progress is up to where an application's events are added up. Events are compared by
 // the time in their id, which is that of the database's clock; they are added to the hour
 // of the application's clock, which is ahead of it or equal.
 //

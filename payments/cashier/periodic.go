@@ -41,7 +41,7 @@ const (
 )
 
 // periodicJobs are the jobs that repeat as long as a connection exists. Each
-// connection has its own, told apart by the object.
+// connection has its own, with its id as the object.
 func periodicJobs(connection ids.ID, now int64) []queue.Job {
 	name := connection.Format(connectionPrefix)
 	return []queue.Job{

@@ -178,7 +178,7 @@ func (c *cluster) initialise(ctx context.Context, bin binaries, as account, runn
 func (c *cluster) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
-	told := 0
+	stopping := 0
 	for wait := firstLook; ; wait = min(2*wait, lastLook) {
 		running, err := flock.Try(c.path(runningLock), flock.Exclusive)
 		if err == nil {
@@ -189,12 +189,12 @@ func (c *cluster) stop(ctx context.Context) error {
 			return err
 		}
 		c.endOrphans()
-		if pid := c.postmaster(); pid != 0 && pid != told {
+		if pid := c.postmaster(); pid != 0 && pid != stopping {
 			// SIGINT is Postgres's fast shutdown: end the sessions, write all down.
 			if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("telling Postgres to stop: %w", err)
 			}
-			told = pid
+			stopping = pid
 		}
 		if !pause(ctx, wait) {
 			return fmt.Errorf("the server is still shutting down: %w", ctx.Err())

@@ -72,8 +72,8 @@ func Redact(ctx context.Context, tx ledger.Tx, wallet ids.ID, identity string) e
 	return err
 }
 
-// RelabelCustomers has the provider's customers of a wallet told that its identity has
-// changed.
+// RelabelCustomers schedules the update of a wallet's customers at the provider after its
+// identity has changed.
 func RelabelCustomers(ctx context.Context, tx ledger.Tx, wallet ids.ID, now int64) error {
 	jobs, err := pg.Collect(ctx, tx, listCustomersOf, func(row pgx.CollectableRow) (job queue.Job, err error) {
 		job.Kind, job.DueAt = queue.JobLabel, now

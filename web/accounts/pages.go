@@ -24,5 +24,5 @@ func New(s *site.Site, newOrganizations bool) *Pages {
 	return &Pages{Site: s, passwords: newPasswords(), networks: newNetworks(), newOrganizations: newOrganizations, restored: func(ids.ID) {}}
 }
 
-// OnRestore is told which application was restored. It is set before the first request.
+// OnRestore is called with each restored application. It is set before the first request.
 func (s *Pages) OnRestore(restored func(app ids.ID)) { s.restored = restored }

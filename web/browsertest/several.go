@@ -23,7 +23,7 @@ func (t *Tab) Several(tb testing.TB) Tabs {
 	return tabs
 }
 
-// Take lends a tab to a part of the test, which is told of what goes wrong in it.
+// Take lends a tab to a part of the test, which fails with it.
 func (s Tabs) Take(tb testing.TB) *Tab {
 	tb.Helper()
 	shared := <-s.free

@@ -1,6 +1,6 @@
 // Package sdk runs Stripe's current clients against the sandbox.
 //
-// What it is: the life of a subscription, told to stripe-go and stripe-node in the
+// What it is: the life of a subscription, through stripe-go and stripe-node in the
 // versions that people install today, with nothing changed but host and key. It is a
 // module of its own, so their dependencies are none of ours.
 //

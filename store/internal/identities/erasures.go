@@ -129,8 +129,8 @@ func (tx transaction) erase(ctx context.Context, requested Erasure) (e Erasure, 
 }
 
 // repeatedErasure answers a repeated key. Once the identity of the first request is
-// forgotten, a request for an identity that has a wallet is taken for another one: it must
-// not be told that its wallet was erased.
+// forgotten, a request for an identity that has a wallet is another one: its response
+// must not say that the wallet was erased.
 func repeatedErasure(c identityChange, requested Erasure, hasWallet bool) (e Erasure, duplicate bool, err error) {
 	same := c.From == requested.Identity || c.From == "" && !hasWallet
 	if c.ID != requested.ID && (!same || c.Reason != requested.Reason) {

@@ -65,7 +65,7 @@ func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, 
 		entry.Source = &notify.SourceData{Kind: string(p.Source.Kind), ID: p.Source.ID}
 	}
 	var notifications []notify.Notification
-	if known { // a transfer is not told, only the debt that it pays
+	if known { // a transfer has no notification, only the debt that it pays
 		notifications = append(notifications, notify.New(kind, e.WalletID, entry, e.CreatedAt))
 	}
 	balance := notify.BalanceData{CreditKey: p.Credit.Key, Balance: after.Amount.String(), Debt: after.Debt.String()}

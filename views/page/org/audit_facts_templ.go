@@ -144,10 +144,10 @@ var (
 	limitEnds    = map[string]string{string(metering.OverageBlock): "then declined", string(metering.OverageCredits): "then charged"}
 )
 
-// factLine is one of several things under one name: its key, and what is told of it.
+// factLine is one of several things under one name: its key, and its values.
 type factLine struct {
-	key  string
-	told templ.Component
+	key    string
+	values templ.Component
 }
 
 // linesFact reads several facts, each behind a key.
@@ -158,7 +158,7 @@ func linesFact(each factReader) factReader {
 			key, rest, _ := strings.Cut(line, " ")
 			lines = append(lines, factLine{key, each(rest)})
 		}
-		if slices.ContainsFunc(lines, func(l factLine) bool { return l.told == nil }) {
+		if slices.ContainsFunc(lines, func(l factLine) bool { return l.values == nil }) {
 			return nil
 		}
 		return factLines(lines)
@@ -250,7 +250,7 @@ func factLines(lines []factLine) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = line.told.Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = line.values.Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

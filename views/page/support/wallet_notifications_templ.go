@@ -13,7 +13,7 @@ import (
 	"purser/views/page/notifications"
 )
 
-// WalletNotifications is the tab of what other systems were told about the wallet.
+// WalletNotifications is the tab of the wallet's notifications.
 type WalletNotifications struct {
 	WalletHead
 	Webhooks string // where they are sent
