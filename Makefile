@@ -110,7 +110,7 @@ SEQUENTIAL := TestHistoriesEndAsTheModelSays|TestInvariantsSeeWhatIsSpoilt
 raced_tests = ^($(shell cd store && awk '/^func Test/ && sub(/.t$$/, "", $$2) { print $$2 }' $(RACED_FILES) | grep -v -x -E '$(SEQUENTIAL)' | paste -s -d '|' -))$$
 
 # The slowest tests of store, which `make quick` leaves out.
-SLOW := ^(TestDoorsLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestPagesOfTheDeskReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestHearSubscription|TestStatementsKeepTheRules|TestStatementRulesFind|TestStatementsAreUnderstoodByPostgres|TestNoStatementIsOutsideTheList|TestPlansOfTheSandboxUseItsIndexes|TestSealsOfAnEarlierReleaseAreMarked|TestCheckDurable)$$
+SLOW := ^(TestHandlesLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*|TestARestoredDumpServesBehindItsWalls|TestTheSchemaCheckFinds|TestReportsReadLittle|TestPrepareRepairsGrantsAndPolicies|TestAnOwnerWithoutSuperpowersMigratesAndServes|TestPlansOfTheHotPathUseTheWholeKey|TestStrayApplicationsAreFoundInEveryTable|TestASpoiltAuditLogIsFound|TestInvariantsSeeWhatIsSpoilt|TestRefundsAndDisputes|TestApplySubscription|TestStatementsKeepTheRules|TestStatementRulesFind|TestStatementsAreUnderstoodByPostgres|TestNoStatementIsOutsideTheList|TestPlansOfTheSandboxUseItsIndexes|TestSealsOfAnEarlierReleaseAreMarked|TestCheckDurable)$$
 
 .PHONY: test
 test: format postgres chromium python compile ## Check and test everything
@@ -197,7 +197,7 @@ clients: node ## Generate clients from the OpenAPI document with three generator
 # Ordinary tests that are about one Postgres. TestCitus has its own of some.
 # - What stands in its catalog, plans and dumps.
 ON_ONE_POSTGRES := TestExpectedGrantsAreThoseOfAMigratedDatabase TestPlansOfTheHotPathUseTheWholeKey TestPlansOfTheSandboxUseItsIndexes \
-	TestARestoredDumpServesBehindItsWalls TestPagesOfTheDeskReadLittle TestUsageReadsAreBounded TestRowLevelSecurity \
+	TestARestoredDumpServesBehindItsWalls TestReportsReadLittle TestUsageReadsAreBounded TestRowLevelSecurity \
 	TestTheSchemaIsAsRecorded TestTheSchemaCheckFinds
 # - Rows written past the store by statements over all applications.
 ON_ONE_POSTGRES += TestSealsOfRenamedWallets TestVerifyNewReadsInProportionToWhatIsNew TestVerifySinceReadsInProportionToWhatIsNew \

@@ -57,7 +57,7 @@ func (a answer) text(name string) string {
 }
 
 // has fails unless the body has exactly these fields with these values. A
-// matcher stands for a value that nobody can know before.
+// matcher stands for a value that isn't known before.
 func (a answer) has(want fields) answer {
 	a.t.Helper()
 	if problem := differs(a.object(), want); problem != "" {
@@ -107,7 +107,7 @@ func recent(n *node) matcher {
 	}
 }
 
-// differs compares a decoded value with a wished one and says where they part.
+// differs compares a decoded value with the expected one and says where they differ.
 func differs(got, want any) string {
 	switch want := want.(type) {
 	case matcher:

@@ -77,7 +77,7 @@ func (t *testCashier) RoundTrip(r *http.Request) (*http.Response, error) {
 // to the provider.
 func (tn *tenant) settle() {
 	tn.t.Helper()
-	if err := tn.node.till.DrainAll(tn.t.Context(), tn.app.ID); err != nil {
+	if err := tn.node.cashier.DrainAll(tn.t.Context(), tn.app.ID); err != nil {
 		tn.t.Fatal(err)
 	}
 }
@@ -91,7 +91,7 @@ func (tn *tenant) pay(page, card string) {
 		tn.t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := tn.node.till.RoundTrip(request)
+	answer, err := tn.node.cashier.RoundTrip(request)
 	if err != nil {
 		tn.t.Fatal(err)
 	}

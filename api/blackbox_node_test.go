@@ -33,7 +33,7 @@ type node struct {
 	server  *api.Server
 	store   *store.Store
 	usage   *store.Engine
-	till    *testCashier
+	cashier *testCashier
 	queue   *jobs.Queue // of notifications
 	handler http.Handler
 	host    string
@@ -119,7 +119,7 @@ func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*n
 		n.usage = usage
 	}
 	var err error
-	if n.till, err = newTestCashier(s, c); err != nil {
+	if n.cashier, err = newTestCashier(s, c); err != nil {
 		return nil, err
 	}
 	n.queue = jobs.New(jobs.Options{Store: s, Log: newLog()})
@@ -130,7 +130,7 @@ func openNode(s *store.Store, o api.Options, c *clock, cleanup func(func())) (*n
 	o.Deliveries = delivery.New(delivery.Options{
 		Store: s, Vault: secrets, Jobs: n.queue, Log: newLog(), Opened: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
-	o.Store, o.Usage, o.Cashier, o.Now, o.CursorKey = s, n.usage, n.till.Cashier, c.now, cursorKey
+	o.Store, o.Usage, o.Cashier, o.Now, o.CursorKey = s, n.usage, n.cashier.Cashier, c.now, cursorKey
 	server, err := api.New(o)
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func TestKeyEndsAtOnce(t *testing.T) {
 	}{
 		"revoked": {keys.Spec{Preset: keys.Setup}, p.revoke, fault.RevokedAPIKey},
 		"rotated": {keys.Spec{Preset: keys.Setup}, p.rotate, fault.RevokedAPIKey},
-		// Less than a minute ahead: later, last use is due to be noted, and every key is read anew.
+		// Less than a minute ahead: later, last use is due to be noted, and every key is read again.
 		"expired": {keys.Spec{Preset: keys.Setup, ExpiresAt: 1}, func(madeKey) { p.clock.advance(40 * time.Second) }, fault.ExpiredAPIKey},
 	} {
 		for name, call := range p.keyedCalls(identity) {

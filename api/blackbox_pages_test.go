@@ -216,7 +216,7 @@ func TestCursorOpensOnlyWhereItWasMade(t *testing.T) {
 	})
 }
 
-// forged are cursors that nobody gave.
+// forged are cursors that no response had.
 func forged(t testing.TB, real string) map[string]string {
 	t.Helper()
 	sealed, err := base64.RawURLEncoding.DecodeString(real)

@@ -95,7 +95,7 @@ func enumRule(values ...string) rule {
 	return r
 }
 
-// bodied is an operation that takes a body: one that is accepted, made anew each
+// bodied is an operation that takes a body: one that is accepted, created again each
 // time, and the rule of each field. A dot leads into an object.
 type bodied struct {
 	id         string

@@ -302,7 +302,7 @@ func TestApplicationClock(t *testing.T) {
 	was := tn.get(subscriptionPath(holder)).is(200).object()
 	const month = 32 * 24 * time.Hour
 	to := time.Now().Add(month).UnixMilli()
-	if _, err := tn.node.till.sandbox.Advance(t.Context(), tn.app.ID, to); err != nil {
+	if _, err := tn.node.cashier.sandbox.Advance(t.Context(), tn.app.ID, to); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("renews what is due on the way", func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestProviderUnavailable(t *testing.T) {
 	body := newTopup(newHolder(), "gold")
 	// The client tries three times before it gives up.
 	down := sandbox.Fault{Kind: sandbox.Conflict, Times: 3, Only: "POST /v1/checkout/sessions"}
-	if err := tn.node.till.sandbox.Inject(t.Context(), tn.app.ID, down); err != nil {
+	if err := tn.node.cashier.sandbox.Inject(t.Context(), tn.app.ID, down); err != nil {
 		t.Fatal(err)
 	}
 	tn.post("/v1/topup-checkout", body).refused("provider_unavailable")

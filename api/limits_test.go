@@ -47,9 +47,9 @@ func TestBucketsHoldTheirRate(t *testing.T) {
 	})
 }
 
-// TestBatchesPassWhenTheyWereToldTo sends batches of all sizes: a refused one passes after
+// TestBatchesPassAfterTheirRetryAfter sends batches of all sizes: a refused one passes after
 // its wait, costs at most one token, and no more passes than the rate and one batch.
-func TestBatchesPassWhenTheyWereToldTo(t *testing.T) {
+func TestBatchesPassAfterTheirRetryAfter(t *testing.T) {
 	t.Parallel()
 	const most = 100
 	rapid.Check(t, func(t *rapid.T) {

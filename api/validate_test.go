@@ -252,7 +252,7 @@ func TestCheckPath(t *testing.T) {
 }
 
 // FuzzReadQuery: what is accepted holds to the document, and says the same again
-// when it is written anew.
+// when it is written again.
 func FuzzReadQuery(f *testing.F) {
 	for _, seed := range []string{
 		``, `limit=0`, `limit=100`, `limit=5&limit=5`, `limit=01`, `limit=1e999999`, `limit=%2B5`, `cursor=%00`, `identity=%FF`, `identity=a%2Fb&cursor=x`,

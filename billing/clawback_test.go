@@ -119,7 +119,7 @@ func TestClawback(t *testing.T) {
 		if !slices.Equal(movements, want) {
 			t.Errorf("got %+v", movements)
 		}
-		next.RefundedCents = 0 // the refund was heard of alone before
+		next.RefundedCents = 0 // the refund was reported alone before
 		if _, movements := next.Reverse(Reversal{RefundedCents: 300}); movements[len(movements)-1].Kind != metering.EntryRefund {
 			t.Errorf("got %+v", movements)
 		}
@@ -156,8 +156,8 @@ func TestClawback(t *testing.T) {
 	})
 }
 
-// Whatever was heard on the way, and however often: once the whole of it was
-// heard, the same is taken, and never more than came in.
+// Whatever was reported on the way, and however often: once the whole of it was
+// reported, the same is taken, and never more than came in.
 func TestClawbackConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Payment{AmountCents: rapid.Int64Range(0, 1_000_000).Draw(t, "paid")}

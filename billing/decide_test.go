@@ -55,7 +55,7 @@ func TestDecideChange(t *testing.T) {
 	}{
 		{"a free plan starts at once", nil, free, StartFree, ""},
 		{"a free plan starts after an ended one", with(on(pro), status(metering.StatusCanceled)), free, StartFree, ""},
-		{"a free plan starts although the provider has never heard of it", nil, unsynced(free), StartFree, ""},
+		{"a free plan starts although the provider does not have it", nil, unsynced(free), StartFree, ""},
 		{"an inactive free plan does not start", nil, inactive(free), "", fault.PlanInactive},
 		{"a paid plan does not start", nil, pro, "", fault.SubscriptionNotFound},
 		{"a paid plan does not start after an ended one", with(on(pro), status(metering.StatusCanceled)), pro, "", fault.SubscriptionNotFound},
@@ -77,7 +77,7 @@ func TestDecideChange(t *testing.T) {
 		{"the same plan is refused before it matters that it is inactive", on(pro), inactive(pro), "", fault.AlreadyOnPlan},
 		{"the same plan releases a downgrade", with(on(pro), scheduled), pro, Keep, ""},
 		{"the same plan voids a pending change", with(on(pro), pending), pro, Keep, ""},
-		{"the same plan can be kept when nobody can take it any more", with(on(pro), scheduled), inactive(unsynced(pro)), Keep, ""},
+		{"the same plan can be kept when it no longer accepts new customers", with(on(pro), scheduled), inactive(unsynced(pro)), Keep, ""},
 
 		{"another currency", on(basic), euros, "", fault.CurrencyMismatch},
 		{"an inactive plan", on(basic), inactive(pro), "", fault.PlanInactive},

@@ -119,7 +119,7 @@ func TestFreeSubscription(t *testing.T) {
 			t.Errorf("the turn brings %+v", later)
 		}
 	})
-	t.Run("a period that was refused its grant stands in nobody's way", func(t *testing.T) {
+	t.Run("a period whose grant was refused blocks no other", func(t *testing.T) {
 		_, refused := StartFreeSubscription(named("t"), "ada", free.Terms(), granted, start+10*day)
 		_, more := StartFreeSubscription(named("u"), "ada", free.Terms(), concat(granted, refused), s.Period.End+5*day)
 		if total(more) != 1 {

@@ -44,7 +44,7 @@ func TestTheClockOfANodeDecidesAboutNoMoney(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an update that nobody asked for is not taken for a later wish", func(t *testing.T) {
+	t.Run("an unrequested update is not taken for a later request", func(t *testing.T) {
 		s := openShop(basic, pro)
 		bought(basic)(s)
 		b := openBooks(s.asked, basic, pro)

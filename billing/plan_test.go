@@ -170,7 +170,7 @@ func TestSync(t *testing.T) {
 	}
 	cents, limits := int64(3900), []metering.Limit{}
 
-	t.Run("an error is told and can be overcome", func(t *testing.T) {
+	t.Run("an error is stored, and cleared by a success", func(t *testing.T) {
 		failed := fresh.SyncRefused(fresh.Sync, "No such thing.")
 		if failed.Sync.Status != SyncFailed || failed.Sync.Error != "No such thing." || failed.Revision != fresh.Revision {
 			t.Fatalf("got %+v", failed.Sync)

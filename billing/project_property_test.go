@@ -94,7 +94,7 @@ func (b *books) view() view {
 }
 
 // Reports that are repeated and mixed up end where those in order end, as soon
-// as the last word was heard; and the credits do so even before.
+// as the last report was applied; and the credits do so even before.
 func TestReportsInAnyOrderAndNumber(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := history(t)

@@ -97,7 +97,7 @@ func TestOnlyPaidPeriodsGrant(t *testing.T) {
 	}
 }
 
-func TestSalesThatNobodyAskedFor(t *testing.T) {
+func TestUnrequestedSales(t *testing.T) {
 	t.Run("an unknown price leaves the old terms and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic))
 		p := b.apply(s.reported(func(remote *ProviderSubscription) {
@@ -135,7 +135,7 @@ func TestSalesThatNobodyAskedFor(t *testing.T) {
 			t.Errorf("said again: %+v", again)
 		}
 	})
-	t.Run("a second paid update for one wish grants nothing and raises an alert", func(t *testing.T) {
+	t.Run("a second paid update for one request grants nothing and raises an alert", func(t *testing.T) {
 		s, b, _ := story(bought(basic), upgrade(pro, true))
 		p := b.apply(s.reported(func(remote *ProviderSubscription) {
 			remote.Invoices = append(remote.Invoices, paid("in_x", ReasonUpdate, pro, s.now))
@@ -161,10 +161,10 @@ func TestEachSaleHasItsOwnTerms(t *testing.T) {
 	want := []metering.Amount{basic.Grants[0].Amount, pro.Grants[0].Amount, 1_000_000, 1_000_000}
 	late := openBooks(s.asked)
 	late.apply(s.reports[len(s.reports)-1])
-	for claim, heard := range map[string]*books{"in time": b, "late": late} {
-		for i, p := range heard.Payments {
+	for claim, applied := range map[string]*books{"in time": b, "late": late} {
+		for i, p := range applied.Payments {
 			if total([]Payment{p}) != want[i] {
-				t.Errorf("heard %s, invoice %d grants %v, want %d", claim, i, p.Credits, want[i])
+				t.Errorf("applied %s, invoice %d grants %v, want %d", claim, i, p.Credits, want[i])
 			}
 		}
 	}
@@ -188,9 +188,9 @@ func TestTwoPurchasesInOneSecond(t *testing.T) {
 	}
 }
 
-// Two wishes for one plan, the first called off: an old report must not give the
+// Two requests for one plan, the first canceled: an old report must not give the
 // first one the invoice of the second.
-func TestAnOldReportDoesNotMixUpWishes(t *testing.T) {
+func TestAnOldReportDoesNotMixUpRequests(t *testing.T) {
 	s := openShop(basic, pro)
 	s.buy(basic)
 	s.payFirst()
@@ -206,9 +206,9 @@ func TestAnOldReportDoesNotMixUpWishes(t *testing.T) {
 	}
 }
 
-// The second wish is written down before the first is called off at the
+// The second request is stored before the first is canceled at the
 // provider; until then the open invoice is the first one's.
-func TestAWishOnItsWayTakesNoInvoiceOfAnother(t *testing.T) {
+func TestARequestInProgressTakesNoInvoiceOfAnother(t *testing.T) {
 	s, b, _ := story(bought(basic), upgrade(pro, false))
 	second := b.Changes[1]
 	second.ID, second.State, second.InvoiceID, second.RequestedAt = named("second"), ChangeRequested, "", second.RequestedAt+10_000
@@ -287,19 +287,19 @@ func TestSecondSubscription(t *testing.T) {
 			t.Errorf("it asks for %+v", p.Actions)
 		}
 		if p = b.apply(s.reports[1]); len(p.Alerts) != 0 || len(p.Settled) != 0 || len(p.Actions) != 1 {
-			t.Errorf("heard again: %+v", p)
+			t.Errorf("applied again: %+v", p)
 		}
 		// It stays extra, although the other ends before the provider has cancelled it.
 		b.Conflicting = nil
 		if p = b.apply(s.reports[1]); p.Subscription.InUse() || len(p.Settled) != 0 || len(p.Alerts) != 0 {
-			t.Errorf("heard again: %+v", p)
+			t.Errorf("applied again: %+v", p)
 		}
 		s.end()
 		if p = b.apply(s.reports[2]); !p.Subscription.Ended() || len(p.Actions) != 0 || b.Changes[0].State == ChangeApplied {
 			t.Errorf("once cancelled: %+v, %+v", p, b.Changes)
 		}
 	})
-	t.Run("is refunded also when nobody knows what it sold", func(t *testing.T) {
+	t.Run("is refunded also when it is unknown what it sold", func(t *testing.T) {
 		s := openShop(basic)
 		s.buy(basic)
 		s.payFirst()

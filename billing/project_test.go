@@ -88,7 +88,7 @@ func TestProject(t *testing.T) {
 			late := openBooks(s.asked)
 			late.apply(s.reports[len(s.reports)-1])
 			if !reflect.DeepEqual(late.Subscription, got) || !reflect.DeepEqual(late.Payments, b.Payments) {
-				t.Errorf("heard late, it is\n%+v\nand not\n%+v", late.Subscription, got)
+				t.Errorf("applied late, it is\n%+v\nand not\n%+v", late.Subscription, got)
 			}
 		})
 	}

@@ -42,8 +42,8 @@ func refused() *metering.Decision {
 
 const hour = int64(3_600_000)
 
-// TestALowBalanceIsAnnouncedOnce holds DecideAlerts to a machine for each threshold that
-// is told in other words: it is loaded or spent, and remembers when it last fired.
+// TestALowBalanceIsAnnouncedOnce compares DecideAlerts with another implementation, a state
+// machine for each threshold: it is loaded or spent, and remembers when it last fired.
 func TestALowBalanceIsAnnouncedOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -95,7 +95,7 @@ func (w *world) passTime(t *rapid.T) {
 	w.model.now = w.now
 }
 
-// changeFeature wishes for anything; what is locked stays.
+// changeFeature requests any change; what is locked stays.
 func (w *world) changeFeature(t *rapid.T) {
 	f := rapid.SampledFrom(w.features).Draw(t, "feature")
 	next, err := f.Patch(FeaturePatch{

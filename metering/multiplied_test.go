@@ -14,7 +14,7 @@ func TestMultipliedFeature(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("may be told what it is", func(t *testing.T) {
+	t.Run("may be set to the value that it has", func(t *testing.T) {
 		if next, err := f.Patch(FeaturePatch{PricingMode: &fixed}); err != nil || next.Revision != 1 {
 			t.Errorf("got revision %d, %v", next.Revision, err)
 		}

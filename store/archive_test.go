@@ -22,7 +22,7 @@ func TestArchivedApplications(t *testing.T) {
 	usage := openUsage(t, db)
 
 	t.Run("refuse their keys until they are restored", func(t *testing.T) {
-		h := newHousehold(t, db, usage)
+		h := newFixture(t, db, usage)
 		h.application.Live = false
 		gone, _ := h.newKey(t, keys.Setup)
 		_, err := h.RevokeKey(t.Context(), gone.ID, moment)
@@ -58,12 +58,12 @@ func TestArchivedApplications(t *testing.T) {
 	})
 
 	t.Run("are changed by no person, and by no key on its way", func(t *testing.T) {
-		h := newHousehold(t, db, usage)
+		h := newFixture(t, db, usage)
 		h.application.Live = false
 		noError(t, h.By(actor).Archive(t.Context(), h.application, moment))
 		_, err := h.By(actor).UpdateCredit(t.Context(), h.credit.Key, metering.CreditPatch{Name: new("Changed")})
 		wantFault(t, err, fault.Archived)
-		wantFault(t, doorOf(db, h.owner).UpdateApplication(t.Context(), h.application), fault.Archived)
+		wantFault(t, orgAs(db, h.owner).UpdateApplication(t.Context(), h.application), fault.Archived)
 		wantFault(t, h.By(actor).Archive(t.Context(), h.application, moment), fault.Archived)
 		if credit, err := h.Credit(t.Context(), h.credit.Key); err != nil || credit.Name == "Changed" {
 			t.Errorf("the credit is %+v, %v", credit, err)
@@ -79,17 +79,17 @@ func TestArchivedApplications(t *testing.T) {
 	})
 
 	t.Run("keep revoked what is revoked meanwhile", func(t *testing.T) {
-		for name, revoke := range map[string]func(household) error{
-			"one key": func(h household) error {
+		for name, revoke := range map[string]func(fixture) error{
+			"one key": func(h fixture) error {
 				_, err := h.By(actor).RevokeKey(t.Context(), h.key.ID, moment)
 				return err
 			},
-			"all keys": func(h household) error {
+			"all keys": func(h fixture) error {
 				_, err := h.By(actor).RevokeKeys(t.Context(), moment)
 				return err
 			},
 		} {
-			h := newHousehold(t, db, usage)
+			h := newFixture(t, db, usage)
 			h.application.Live = false
 			noError(t, h.By(actor).Archive(t.Context(), h.application, moment))
 			noError(t, revoke(h))
@@ -103,7 +103,7 @@ func TestArchivedApplications(t *testing.T) {
 	})
 
 	t.Run("have no live subscription and no payment in flight, if they are live", func(t *testing.T) {
-		h := newHousehold(t, db, usage)
+		h := newFixture(t, db, usage)
 		expired, _, err := keys.New(keys.Spec{ID: ids.New(), App: h.application, Name: "Old", Preset: keys.Setup, ExpiresAt: moment}, tenancy.AllPermissions(), moment-1, rand.Reader)
 		noError(t, err)
 		noError(t, h.CreateKey(t.Context(), expired))
@@ -176,11 +176,11 @@ func TestNamesOfArchivedApplicationsAreFree(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	h := newTenant(t, db)
-	door := doorOf(db, newMember(t, db, h.org, tenancy.Owner))
+	handle := orgAs(db, newMember(t, db, h.org, tenancy.Owner))
 	noError(t, h.By(actor).Archive(t.Context(), h.application, moment))
 	draft, err := tenancy.NewApplication(ids.New(), h.org, h.application.Name, h.application.Live, moment)
 	noError(t, err)
-	next, err := door.CreateApplication(t.Context(), draft)
+	next, err := handle.CreateApplication(t.Context(), draft)
 	noError(t, err)
 	found, err := db.Directory().ProvisionIn(t.Context(), people.OrgRef{ID: h.org.ID}, h.org, draft)
 	if err != nil || found.ID != next.ID || next.Slug == h.application.Slug {
@@ -193,27 +193,27 @@ func TestArchivedOrganizations(t *testing.T) {
 	db := storetest.Open(t)
 	h := newTenant(t, db)
 	owner, leaver := newMember(t, db, h.org, tenancy.Owner), newMember(t, db, h.org, tenancy.Support)
-	door := doorOf(db, owner)
+	handle := orgAs(db, owner)
 
-	wantFault(t, door.Archive(t.Context(), moment), fault.Archived)
+	wantFault(t, handle.Archive(t.Context(), moment), fault.Archived)
 	noError(t, h.By(actor).Archive(t.Context(), h.application, moment))
-	noError(t, door.Archive(t.Context(), moment))
-	if org, err := door.Organization(t.Context()); err != nil || org.ArchivedAt != moment {
+	noError(t, handle.Archive(t.Context(), moment))
+	if org, err := handle.Organization(t.Context()); err != nil || org.ArchivedAt != moment {
 		t.Errorf("it is %+v, %v", org, err)
 	}
 
-	wantFault(t, door.Rename(t.Context(), "Changed"), fault.Archived)
+	wantFault(t, handle.Rename(t.Context(), "Changed"), fault.Archived)
 	more, err := tenancy.NewApplication(ids.New(), h.org, "More", false, moment)
 	noError(t, err)
-	_, err = door.CreateApplication(t.Context(), more)
+	_, err = handle.CreateApplication(t.Context(), more)
 	wantFault(t, err, fault.Archived)
 	wantFault(t, h.By(actor).Restore(t.Context()), fault.Archived)
-	noError(t, door.RemoveMember(t.Context(), leaver.UserID))
+	noError(t, handle.RemoveMember(t.Context(), leaver.UserID))
 
-	noError(t, door.Restore(t.Context()))
-	noError(t, door.Rename(t.Context(), "Changed"))
+	noError(t, handle.Restore(t.Context()))
+	noError(t, handle.Rename(t.Context(), "Changed"))
 	noError(t, h.By(actor).Restore(t.Context()))
-	if v, err := door.VerifyAudit(t.Context()); err != nil || len(v.Differences) > 0 {
+	if v, err := handle.VerifyAudit(t.Context()); err != nil || len(v.Differences) > 0 {
 		t.Errorf("the log: %+v, %v", v, err)
 	}
 }

@@ -20,13 +20,13 @@ func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Audited")
-	door := db.Org(org.ID).By(actor)
+	handle := db.Org(org.ID).By(actor)
 	for _, name := range []string{"One", "Two", "Three"} {
-		noError(t, door.Rename(t.Context(), name))
+		noError(t, handle.Rename(t.Context(), name))
 	}
 
 	t.Run("tells who did what, newest first", func(t *testing.T) {
-		list, next, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2})
+		list, next, err := handle.AuditLog(t.Context(), people.AuditPage{Limit: 2})
 		noError(t, err)
 		if len(list) != 2 || next != 2 || list[0].Number != 3 || list[0].Action != "organization.rename" || list[0].Actor != actor {
 			t.Fatalf("it tells %+v, next %d", list, next)
@@ -35,7 +35,7 @@ func TestAuditLog(t *testing.T) {
 		if before["name"] != "Two" || after["name"] != "Three" {
 			t.Errorf("it was %v and is %v", before, after)
 		}
-		older, next, err := door.AuditLog(t.Context(), people.AuditPage{Limit: 2, Before: 2})
+		older, next, err := handle.AuditLog(t.Context(), people.AuditPage{Limit: 2, Before: 2})
 		if err != nil || len(older) != 1 || next != 0 || older[0].Number != 1 {
 			t.Errorf("the rest is %+v, next %d, %v", older, next, err)
 		}
@@ -43,15 +43,15 @@ func TestAuditLog(t *testing.T) {
 
 	t.Run("leaves nothing of what was not done", func(t *testing.T) {
 		owner := newMember(t, db, org, tenancy.Owner)
-		wantFault(t, doorOf(db, owner).ChangeMember(t.Context(), owner.UserID, tenancy.Access{Role: tenancy.Support}), fault.LastOwner)
-		if v, err := door.VerifyAudit(t.Context()); err != nil || v.Head.Number != 3 || len(v.Differences) > 0 {
+		wantFault(t, orgAs(db, owner).ChangeMember(t.Context(), owner.UserID, tenancy.Access{Role: tenancy.Support}), fault.LastOwner)
+		if v, err := handle.VerifyAudit(t.Context()); err != nil || v.Head.Number != 3 || len(v.Differences) > 0 {
 			t.Errorf("it is %+v, %v", v, err)
 		}
 	})
 
 	t.Run("is silent when no person acts", func(t *testing.T) {
 		noError(t, db.Org(org.ID).Rename(t.Context(), "By a program"))
-		if v, err := door.VerifyAudit(t.Context()); err != nil || v.Head.Number != 3 {
+		if v, err := handle.VerifyAudit(t.Context()); err != nil || v.Head.Number != 3 {
 			t.Errorf("it is %+v, %v", v, err)
 		}
 	})
@@ -112,7 +112,7 @@ func TestAFilteredAuditLogIsReadInSteps(t *testing.T) {
 	}
 }
 
-// Whoever can write to the tables past the server is found out.
+// Changes of the tables past the server are found.
 func TestASpoiltAuditLogIsFound(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)

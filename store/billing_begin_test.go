@@ -78,7 +78,7 @@ func TestBegin(t *testing.T) {
 		}
 	})
 
-	t.Run("keeps one intent when many come at once, whoever they are for", func(t *testing.T) {
+	t.Run("keeps one intent when many come at once, for any identity", func(t *testing.T) {
 		var began atomic.Int64
 		var wait sync.WaitGroup
 		for i := range 12 {
@@ -308,11 +308,11 @@ func TestWhatWasPromisedHoldsPricesFast(t *testing.T) {
 			}
 			change(t, s, kind, subscription.ID, max.Terms())
 			letGo()
-			s.hear(t, "ann", ids.ID{}, remote)
+			s.apply(t, "ann", ids.ID{}, remote)
 			if !locked() {
 				t.Fatal("the price could change while it waits")
 			}
-			s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))
+			s.apply(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))
 			if locked() {
 				t.Error("it still cannot")
 			}

@@ -16,7 +16,7 @@ import (
 	"purser/store/storetest"
 )
 
-func TestHearSubscription(t *testing.T) {
+func TestApplySubscription(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 
@@ -26,7 +26,7 @@ func TestHearSubscription(t *testing.T) {
 		if len(first.Settled) != 1 || !first.Subscription.InUse() {
 			t.Fatalf("%+v", first)
 		}
-		again := s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))
+		again := s.apply(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1"))
 		if len(again.Settled) != 0 || again.Subscription.ID != first.Subscription.ID {
 			t.Errorf("%+v", again)
 		}
@@ -43,7 +43,7 @@ func TestHearSubscription(t *testing.T) {
 		remote.CancelAtPeriodEnd = true
 		remote.Next = &billing.ProviderPhase{PriceID: priceOf("max"), At: aMonth.End}
 		remote.Pending = &billing.ProviderPending{PriceID: priceOf("max"), ExpiresAt: moment + 5}
-		projected := s.hear(t, "ann", ids.ID{}, remote).Subscription
+		projected := s.apply(t, "ann", ids.ID{}, remote).Subscription
 		stored, err := s.Payments().Subscription(t.Context(), "ann")
 		noError(t, err)
 		if !reflect.DeepEqual(stored, projected) || stored.ID != first.ID {
@@ -54,7 +54,7 @@ func TestHearSubscription(t *testing.T) {
 		}
 	})
 
-	t.Run("is heard by the engine with the next use", func(t *testing.T) {
+	t.Run("reaches the engine with the next event", func(t *testing.T) {
 		s := newStorefront(t, db)
 		usage := openUsage(t, db)
 		key, _ := s.newKey(t, "setup")
@@ -69,11 +69,11 @@ func TestHearSubscription(t *testing.T) {
 		s.subscribe(t, "ann", "sub_1")
 		noError(t, use("included", 5))
 		wantFault(t, use("too much", 1), fault.FeatureLimitExceeded)
-		s.hear(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1", "in_renewal"))
+		s.apply(t, "ann", ids.ID{}, paid("sub_1", s.plan, "in_sub_1", "in_renewal"))
 		noError(t, use("next period", 5))
 		ended := paid("sub_1", s.plan)
 		ended.Status = billing.ProviderCanceled
-		s.hear(t, "ann", ids.ID{}, ended)
+		s.apply(t, "ann", ids.ID{}, ended)
 		noError(t, use("from the balance", 5))
 		if held, _ := s.balance(t, "ann", s.credit); held != 2_000-5*7 {
 			t.Errorf("%d tokens", held)
@@ -91,7 +91,7 @@ func TestHearSubscription(t *testing.T) {
 		wantFault(t, err, fault.PricingLocked)
 		ended := paid("sub_1", s.plan)
 		ended.Status = billing.ProviderCanceled
-		s.hear(t, "ann", ids.ID{}, ended)
+		s.apply(t, "ann", ids.ID{}, ended)
 		_, err = s.UpdateFeature(t.Context(), "messages", raised, moment)
 		noError(t, err)
 	})
@@ -111,7 +111,7 @@ func TestHearSubscription(t *testing.T) {
 		s.subscribe(t, "ann", "sub_1")
 		_, change := s.checkout(t, "ann", s.plan)
 		for range 3 {
-			s.hear(t, "ann", change.ID, paid("sub_2", s.plan, "in_2"))
+			s.apply(t, "ann", change.ID, paid("sub_2", s.plan, "in_2"))
 		}
 		for _, key := range []string{"cancel_now:sub_2", "refund_invoice:in_2"} {
 			op, err := s.Payments().Operation(t.Context(), billing.OperationAction, key)
@@ -140,7 +140,7 @@ func TestHearSubscription(t *testing.T) {
 		if err != nil || waiting.ID != free.ID || waiting.Pending == nil || waiting.Pending.PaymentURL != session.URL {
 			t.Fatalf("%+v, %v", waiting, err)
 		}
-		p := s.hear(t, "ann", change.ID, paid("sub_1", s.plan, "in_1"))
+		p := s.apply(t, "ann", change.ID, paid("sub_1", s.plan, "in_1"))
 		if p.Replaced == nil || p.Replaced.ID != free.ID {
 			t.Fatalf("%+v", p)
 		}
@@ -153,7 +153,7 @@ func TestHearSubscription(t *testing.T) {
 		}
 	})
 
-	t.Run("ends the conversation that it was heard in, with the answer", func(t *testing.T) {
+	t.Run("completes the operation that reported it, with the answer", func(t *testing.T) {
 		s := newStorefront(t, db)
 		rec, change := s.checkout(t, "ann", s.plan)
 		p, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
@@ -225,7 +225,7 @@ func hasWork(list []queue.Job, kind queue.JobKind, object string) bool {
 	return false
 }
 
-// Whoever was too slow has seen something old.
+// The holder of an earlier fence decided on outdated state.
 func TestAFenceThatWasPassedStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))

@@ -137,7 +137,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		}
 		return charge
 	}
-	hear := func(t *testing.T, s storefront, remote billing.ProviderSession, charge billing.ProviderCharge) {
+	apply := func(t *testing.T, s storefront, remote billing.ProviderSession, charge billing.ProviderCharge) {
 		t.Helper()
 		charge.ID, charge.IntentID = remote.ChargeID, remote.IntentID
 		noError(t, s.Payments().ApplyCharge(t.Context(), s.lease(t, "identity:ann"), charge, moment))
@@ -150,7 +150,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 			_, remote := s.buy(t, "ann")
 			order := rand.New(rand.NewPCG(seed, 1)).Perm(len(reports))
 			for _, i := range append(order, len(reports)-1) {
-				hear(t, s, remote, reports[i])
+				apply(t, s, remote, reports[i])
 			}
 			if held, owed := s.balance(t, "ann", s.credit); held != 50 || owed != 0 {
 				t.Errorf("order %v: %d held, %d owed", order, held, owed)
@@ -161,14 +161,14 @@ func TestRefundsAndDisputes(t *testing.T) {
 	t.Run("in one report take back what they are to, as far as a debt goes", func(t *testing.T) {
 		s := newStorefront(t, db)
 		_, remote := s.buy(t, "ann")
-		hear(t, s, remote, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 1000, Status: "needs_response", Movements: 1}}})
+		apply(t, s, remote, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 1000, Status: "needs_response", Movements: 1}}})
 		// What was spent, and owed for other payments, before the next report.
 		_, err := connect(t, storetest.URL(t)).Exec(t.Context(),
 			`UPDATE balances SET amount_nanocredits = 0, debt_nanocredits = 9999999999999999999 WHERE app_id = $1`, s.application.ID)
 		noError(t, err)
 		both := refund(2000)
 		both.Disputes = []billing.ProviderDispute{{AmountCents: 1000, Status: "won", Movements: 2}}
-		hear(t, s, remote, both)
+		apply(t, s, remote, both)
 		if held, owed := s.balance(t, "ann", s.credit); held != 0 || owed != metering.MaxAmount {
 			t.Errorf("%d held, %d owed", held, owed)
 		}
@@ -179,13 +179,13 @@ func TestRefundsAndDisputes(t *testing.T) {
 		_, remote := s.buy(t, "ann")
 		usage := openUsage(t, db)
 		key, _ := s.newKey(t, "setup")
-		h := household{tenant: s.tenant, key: key}
+		h := fixture{tenant: s.tenant, key: key}
 		use := h.useOf("messages", "spent")
 		use.Identity, use.Quantity = "ann", 14 // 98 of 100
 		d, err := usage.Track(use)
 		noError(t, err)
 		noError(t, d.Err())
-		hear(t, s, remote, refund(3000))
+		apply(t, s, remote, refund(3000))
 		if held, owed := s.balance(t, "ann", s.credit); held != 0 || owed != 98 {
 			t.Errorf("%d held, %d owed", held, owed)
 		}
@@ -198,7 +198,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 		if held, owed := s.balance(t, "ann", s.credit); held != 2 || owed != 0 {
 			t.Errorf("%d held, %d owed", held, owed)
 		}
-		hear(t, s, remote, billing.ProviderCharge{Refunds: []billing.ProviderRefund{{AmountCents: 3000, Status: "failed"}}})
+		apply(t, s, remote, billing.ProviderCharge{Refunds: []billing.ProviderRefund{{AmountCents: 3000, Status: "failed"}}})
 		if held, owed := s.balance(t, "ann", s.credit); held != 102 || owed != 0 {
 			t.Errorf("after the refund failed: %d held, %d owed", held, owed)
 		}
@@ -207,7 +207,7 @@ func TestRefundsAndDisputes(t *testing.T) {
 	t.Run("are written as what they are, with their payment", func(t *testing.T) {
 		s := newStorefront(t, db)
 		_, remote := s.buy(t, "ann")
-		hear(t, s, remote, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 3000, Status: "needs_response", Movements: 1}}})
+		apply(t, s, remote, billing.ProviderCharge{Disputes: []billing.ProviderDispute{{AmountCents: 3000, Status: "needs_response", Movements: 1}}})
 		entries := texts(t, connect(t, storetest.URL(t)),
 			`SELECT kind || ' ' || delta_nanocredits || ' ' || source_kind || ' ' || source_id FROM journal WHERE app_id = $1 ORDER BY seq`, s.application.ID)
 		if len(entries) != 2 || entries[0] != "top-up 100 session "+remote.ID || entries[1] != "dispute -100 session "+remote.ID {

@@ -25,7 +25,7 @@ func TestCredits(t *testing.T) {
 		wantFault(t, err, fault.CreditNotFound)
 	})
 
-	t.Run("have a key of their own, whoever comes first", func(t *testing.T) {
+	t.Run("have a key of their own, also when created at once", func(t *testing.T) {
 		errs := make([]error, 8)
 		atOnce(len(errs), func(i int) {
 			errs[i] = app.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "raced", Name: "Raced", Unit: "token", Revision: 1, CreatedAt: moment})

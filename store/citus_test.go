@@ -48,7 +48,7 @@ func TestCitus(t *testing.T) {
 
 	db := openStore(t, dsn)
 	usage := openUsage(t, db)
-	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
+	ours, theirs := newFixture(t, db, usage), newFixture(t, db, usage)
 	// As the store's own sessions.
 	serving := withParameter(withParameter(dsn, "citus.propagate_set_commands", "local"), "citus.enable_local_execution", "off")
 	session := citusSession{appSession{connect(t, asApp(serving))}, theirs.application.ID}
@@ -211,7 +211,7 @@ func rowAsSQL(t *testing.T, owner *pgx.Conn, table string, app ids.ID) (columns,
 	}
 	rows := texts(t, owner, `SELECT concat_ws(', ', `+strings.Join(literals, ", ")+`) FROM `+table+` WHERE app_id = $1 LIMIT 1`, app)
 	if len(rows) == 0 {
-		t.Fatalf("the household has nothing in %s, so nothing is shown", table)
+		t.Fatalf("the fixture has nothing in %s, so nothing is shown", table)
 	}
 	return strings.Join(names, ", "), rows[0]
 }

@@ -119,12 +119,12 @@ func TestApplications(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Applications")
-	door := db.Org(org.ID)
+	handle := db.Org(org.ID)
 	create := func(t *testing.T, name string) tenancy.Application {
 		t.Helper()
 		requested, err := tenancy.NewApplication(ids.New(), org, name, false, moment)
 		noError(t, err)
-		app, err := door.CreateApplication(t.Context(), requested)
+		app, err := handle.CreateApplication(t.Context(), requested)
 		noError(t, err)
 		return app
 	}
@@ -137,7 +137,7 @@ func TestApplications(t *testing.T) {
 	})
 
 	t.Run("are listed by name", func(t *testing.T) {
-		list, err := door.Applications(t.Context())
+		list, err := handle.Applications(t.Context())
 		noError(t, err)
 		if want := []tenancy.Application{other, first, second}; !slices.Equal(list, want) {
 			t.Errorf("got %v, want %v", list, want)
@@ -153,22 +153,22 @@ func TestApplications(t *testing.T) {
 		noError(t, err)
 		requested := changed
 		requested.Slug, requested.Live, requested.CreatedAt = "stolen", true, 0
-		noError(t, door.UpdateApplication(t.Context(), requested))
-		if got, err := door.Application(t.Context(), first.ID); err != nil || got != changed {
+		noError(t, handle.UpdateApplication(t.Context(), requested))
+		if got, err := handle.Application(t.Context(), first.ID); err != nil || got != changed {
 			t.Errorf("got %+v, %v, want %+v", got, err, changed)
 		}
 		bare, err := changed.Change("Talk", "")
 		noError(t, err)
-		noError(t, door.UpdateApplication(t.Context(), bare))
-		if got, err := door.Application(t.Context(), first.ID); err != nil || got.DeploymentURL != "" {
+		noError(t, handle.UpdateApplication(t.Context(), bare))
+		if got, err := handle.Application(t.Context(), first.ID); err != nil || got.DeploymentURL != "" {
 			t.Errorf("the address stays: %+v, %v", got, err)
 		}
 	})
 
 	t.Run("that do not exist are not found", func(t *testing.T) {
-		_, err := door.Application(t.Context(), ids.New())
+		_, err := handle.Application(t.Context(), ids.New())
 		wantFault(t, err, fault.PathNotFound)
-		wantFault(t, door.UpdateApplication(t.Context(), tenancy.Application{ID: ids.New(), OrgID: org.ID}), fault.PathNotFound)
+		wantFault(t, handle.UpdateApplication(t.Context(), tenancy.Application{ID: ids.New(), OrgID: org.ID}), fault.PathNotFound)
 	})
 }
 
@@ -275,7 +275,7 @@ func TestUsers(t *testing.T) {
 	user, err := tenancy.NewUser(ids.New(), uniqueName("ann")+"@example.com", "Ann", moment)
 	noError(t, err)
 
-	t.Run("have an address of their own, whoever comes first", func(t *testing.T) {
+	t.Run("have an address of their own, also when created at once", func(t *testing.T) {
 		errs := make([]error, 8)
 		atOnce(len(errs), func(i int) {
 			another := user

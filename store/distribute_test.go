@@ -181,7 +181,7 @@ func TestDistribute(t *testing.T) {
 
 	t.Run("leaves everything working, one application a batch", func(t *testing.T) {
 		db := openStore(t, url)
-		home := newHousehold(t, db, openUsage(t, db))
+		home := newFixture(t, db, openUsage(t, db))
 		if wallet, err := home.Wallet(t.Context(), home.deposit.Identity); err != nil || len(wallet.Balances) != 1 {
 			t.Errorf("the wallet is %+v, %v", wallet, err)
 		}

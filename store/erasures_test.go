@@ -141,9 +141,9 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	})
 }
 
-// TestARepeatedErasureIsToldByItsIdentity repeats a key after the identity got a wallet
-// again. Once the identity is forgotten, it can't be told from a request about another.
-func TestARepeatedErasureIsToldByItsIdentity(t *testing.T) {
+// TestARepeatedErasureIsRecognizedByItsIdentity repeats a key after the identity got a wallet
+// again. Once the identity is forgotten, it looks like a request about another.
+func TestARepeatedErasureIsRecognizedByItsIdentity(t *testing.T) {
 	t.Parallel()
 	b := newStorefront(t, openStore(t, storetest.URL(t)))
 	b.deposit(t, depositOf("leaver", "tokens", 7, freshID()))
@@ -364,9 +364,9 @@ func (h *history) erase(rt *rapid.T) {
 	}
 }
 
-// erasureCalls come after those that rename: then a neighbour has the second identity.
+// erasureCalls come after those that rename: then the tenant with the same names has the second identity.
 var erasureCalls = []call[store.App]{
-	{"Erase", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Erase", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		_, _, err := a.Erase(ctx, erasureOf("again@example.com"))
 		if fault.Is(err, fault.WalletNotFound) {
 			_, _, err = a.Erase(ctx, erasureOf("renamed@example.com"))

@@ -30,17 +30,17 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 		noError(t, err)
 		return list
 	}
-	// wantDeed holds that the last act wrote one entry, of this kind and about this.
+	// wantAction holds that the last action wrote one entry, of this kind and about this.
 	entries := len(log())
-	wantDeed := func(action, target string, told ...string) {
+	wantAction := func(action, target string, texts ...string) {
 		t.Helper()
 		list := log()
 		if len(list) != entries+1 || list[0].Action != action || list[0].Target != target || list[0].Name != "ann@example.com" {
 			t.Fatalf("%d entries more, the last is %+v", len(list)-entries, list[0])
 		}
-		for _, text := range told {
+		for _, text := range texts {
 			if !strings.Contains(list[0].Before+" → "+list[0].After, text) {
-				t.Errorf("%q is not told in %s → %s", text, list[0].Before, list[0].After)
+				t.Errorf("%q is not in %s → %s", text, list[0].Before, list[0].After)
 			}
 		}
 		entries = len(list)
@@ -48,19 +48,19 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 
 	t.Run("a credit that is made, and changed", func(t *testing.T) {
 		noError(t, ann.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: moment}))
-		wantDeed("credit.create", "tokens", `"name":"Tokens"`)
+		wantAction("credit.create", "tokens", `"name":"Tokens"`)
 		_, err := ann.UpdateCredit(t.Context(), "tokens", metering.CreditPatch{Name: new("Coins")})
 		noError(t, err)
-		wantDeed("credit.update", "tokens", `"name":"Tokens"`, `"name":"Coins"`, `"revision":"2"`)
+		wantAction("credit.update", "tokens", `"name":"Tokens"`, `"name":"Coins"`, `"revision":"2"`)
 	})
 
 	t.Run("a feature", func(t *testing.T) {
 		_, err := ann.CreateFeature(t.Context(), featureOf("messages", "tokens"))
 		noError(t, err)
-		wantDeed("feature.create", "messages", `"costNanocredits":"7"`, `"creditKey":"tokens"`)
+		wantAction("feature.create", "messages", `"costNanocredits":"7"`, `"creditKey":"tokens"`)
 		_, err = ann.UpdateFeature(t.Context(), "messages", metering.FeaturePatch{Cost: new(metering.Amount(9))}, moment)
 		noError(t, err)
-		wantDeed("feature.update", "messages", `"costNanocredits":"7"`, `"costNanocredits":"9"`)
+		wantAction("feature.update", "messages", `"costNanocredits":"7"`, `"costNanocredits":"9"`)
 	})
 
 	t.Run("a plan", func(t *testing.T) {
@@ -73,10 +73,10 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 			return billing.NewPlan(ids.New(), draft, c, moment)
 		})
 		noError(t, err)
-		wantDeed("plan.create", "pro", "29.00 USD", "messages 10 month block", "tokens 5")
+		wantAction("plan.create", "pro", "29.00 USD", "messages 10 month block", "tokens 5")
 		_, err = ann.UpdatePlan(t.Context(), "pro", billing.PlanPatch{AmountCents: new(int64(3900))})
 		noError(t, err)
-		wantDeed("plan.update", "pro", "29.00 USD", "39.00 USD")
+		wantAction("plan.update", "pro", "29.00 USD", "39.00 USD")
 	})
 
 	t.Run("a key, and never what opens it", func(t *testing.T) {
@@ -85,15 +85,15 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 		noError(t, err)
 		noError(t, ann.CreateKey(t.Context(), key))
 		target := key.ID.Format(ids.APIKey)
-		wantDeed("key.create", target, "events:ingest", key.Last4)
+		wantAction("key.create", target, "events:ingest", key.Last4)
 		rotated, err := ann.RotateKey(t.Context(), key.ID, func(old keys.APIKey) (keys.Rotated, error) {
 			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneHour}, tenancy.AllPermissions(), moment, rand.Reader)
 		})
 		noError(t, err)
-		wantDeed("key.rotate", target, rotated.New.ID.Format(ids.APIKey), rotated.New.Last4)
+		wantAction("key.rotate", target, rotated.New.ID.Format(ids.APIKey), rotated.New.Last4)
 		_, err = ann.RevokeKey(t.Context(), key.ID, moment)
 		noError(t, err)
-		wantDeed("key.revoke", target, `"revoked":"true"`)
+		wantAction("key.revoke", target, `"revoked":"true"`)
 		for _, entry := range log() {
 			for _, hidden := range []string{secret.Reveal(), rotated.Secret.Reveal(), hex.EncodeToString(key.Hash[:])} {
 				if strings.Contains(entry.Before+entry.After, hidden) {
@@ -109,7 +109,7 @@ func TestWhatIsDoneByHandIsWrittenDown(t *testing.T) {
 		if err != nil || revoked != 2 {
 			t.Fatalf("%d keys, %v", revoked, err)
 		}
-		wantDeed("key.revoke-all", app.application.ID.Format(ids.Application), `"keys":"2"`)
+		wantAction("key.revoke-all", app.application.ID.Format(ids.Application), `"keys":"2"`)
 	})
 
 	t.Run("but nothing when nothing changes, fails, or no person acts", func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestRevokeKeys(t *testing.T) {
 	}
 
 	t.Run("announces what it stops, and nothing that had ended", func(t *testing.T) {
-		types, data := app.told(t)
+		types, data := app.notifications(t)
 		got := map[any]any{}
 		for i := range types {
 			if types[i] == notify.KeyRevoked {

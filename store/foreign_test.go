@@ -13,18 +13,18 @@ import (
 	"purser/store/storetest"
 )
 
-// The hot path has no door of its own: it goes by the scope of each use, and one
+// The hot path has no handle of its own: it goes by the scope of each use, and one
 // transaction serves several applications.
 func TestUsesStayInTheirApplication(t *testing.T) {
 	t.Parallel()
 	url := urlWithoutPolicies(t)
 	db, owner := openStore(t, url), connect(t, url)
 	usage := openUsage(t, db)
-	home, neighbour := newHousehold(t, db, usage), newHousehold(t, db, usage)
-	stranger := newTenant(t, db)
-	strangersKey, _ := stranger.newKey(t, keys.Ingestion)
+	home, sameNames := newFixture(t, db, usage), newFixture(t, db, usage)
+	otherTenant := newTenant(t, db)
+	otherKey, _ := otherTenant.newKey(t, keys.Ingestion)
 
-	// What only the household has. The node knows all of it from here on.
+	// What only the fixture has. The node knows all of it from here on.
 	home.tenant.deposit(t, depositOf("rich@example.com", "tokens", 1_000_000, "all of it"))
 	theirs := home.useOf("messages", "only theirs")
 	theirs.Identity = "rich@example.com"
@@ -40,15 +40,15 @@ func TestUsesStayInTheirApplication(t *testing.T) {
 			return use
 		}
 		t.Run(name+" does not take another application's key", func(t *testing.T) {
-			_, err := ask(foreign(neighbour.tenant, home.key.ID))
+			_, err := ask(foreign(sameNames.tenant, home.key.ID))
 			wantFault(t, err, fault.InvalidAPIKey)
 		})
 		t.Run(name+" does not find another application's feature", func(t *testing.T) {
-			_, err := ask(foreign(stranger, strangersKey.ID))
+			_, err := ask(foreign(otherTenant, otherKey.ID))
 			wantFault(t, err, fault.FeatureNotFound)
 		})
 		t.Run(name+" does not spend another application's balance", func(t *testing.T) {
-			decision, err := ask(foreign(neighbour.tenant, neighbour.key.ID))
+			decision, err := ask(foreign(sameNames.tenant, sameNames.key.ID))
 			noError(t, err)
 			wantFault(t, decision.Err(), fault.InsufficientBalance)
 			if decision.Before.Amount != 0 {
@@ -56,7 +56,7 @@ func TestUsesStayInTheirApplication(t *testing.T) {
 			}
 		})
 		t.Run(name+" does not know another application's event ids", func(t *testing.T) {
-			use := foreign(neighbour.tenant, neighbour.key.ID)
+			use := foreign(sameNames.tenant, sameNames.key.ID)
 			use.Identity = "ann@example.com" // who has something there as well
 			decision, err := ask(use)
 			noError(t, err)
@@ -75,7 +75,7 @@ func TestOneBatchKeepsApplicationsApart(t *testing.T) {
 	t.Parallel()
 	db := openStore(t, urlWithoutPolicies(t))
 	usage := openUsage(t, db)
-	homes := []household{newHousehold(t, db, usage), newHousehold(t, db, usage), newHousehold(t, db, usage)}
+	homes := []fixture{newFixture(t, db, usage), newFixture(t, db, usage), newFixture(t, db, usage)}
 	const requests = 20
 
 	// The same identities, feature keys and event ids everywhere, all at once.
@@ -96,7 +96,7 @@ func TestOneBatchKeepsApplicationsApart(t *testing.T) {
 	for _, home := range homes {
 		wallet, err := home.Wallet(t.Context(), "ann@example.com")
 		noError(t, err)
-		// The household's own two uses cost 2 × 7, one unit free, and 3 × 7.
+		// The fixture's own two uses cost 2 × 7, one unit free, and 3 × 7.
 		const spent = (2 + 3 + requests*3) * 7
 		if got := wallet.Balance(home.credit.ID).Amount; got != 1_000-spent {
 			t.Errorf("%d nanocredits are left, not %d", got, 1_000-spent)
@@ -110,24 +110,24 @@ func TestTakenIdsLeadWhereTheyLed(t *testing.T) {
 	db := storetest.Open(t)
 	usage := openUsage(t, db)
 	owner := connect(t, storetest.URL(t))
-	home, stranger := newHousehold(t, db, usage), newTenant(t, db)
+	home, otherTenant := newFixture(t, db, usage), newTenant(t, db)
 	before := dump(t, owner, home)
 
 	t.Run("a key's hash", func(t *testing.T) {
 		stolen := home.key
-		stolen.Scope = stranger.application.Scope()
-		if err := stranger.CreateKey(t.Context(), stolen); err == nil {
+		stolen.Scope = otherTenant.application.Scope()
+		if err := otherTenant.CreateKey(t.Context(), stolen); err == nil {
 			t.Error("it was taken a second time")
 		}
-		if list, _, err := stranger.Keys(t.Context(), store.Page{Limit: 10}); err != nil || len(list) != 0 {
+		if list, _, err := otherTenant.Keys(t.Context(), store.Page{Limit: 10}); err != nil || len(list) != 0 {
 			t.Errorf("half of the key stayed: %v, %v", list, err)
 		}
 	})
 
 	t.Run("an application's id", func(t *testing.T) {
 		stolen := home.application
-		stolen.OrgID, stolen.Slug = stranger.org.ID, "stolen"
-		if _, err := db.Org(stranger.org.ID).CreateApplication(t.Context(), stolen); err == nil {
+		stolen.OrgID, stolen.Slug = otherTenant.org.ID, "stolen"
+		if _, err := db.Org(otherTenant.org.ID).CreateApplication(t.Context(), stolen); err == nil {
 			t.Error("it was taken a second time")
 		}
 	})

@@ -408,8 +408,8 @@ func (m *model) rename(from, to string) {
 	}
 }
 
-// renamed gives a wallet of the household another identity.
-func (h household) renamed(tb testing.TB) {
+// renamed gives a wallet of the fixture another identity.
+func (h fixture) renamed(tb testing.TB) {
 	tb.Helper()
 	_, _, err := h.CreateWallet(tb.Context(), ids.New(), "before@example.com", moment)
 	noError(tb, err)
@@ -421,7 +421,7 @@ func (h household) renamed(tb testing.TB) {
 
 func init() {
 	appCalls = append(append(appCalls, identityCalls...), erasureCalls...)
-	verifyCalls = append(verifyCalls, call[verify.App]{"Reseal", "", "", "", "", func(ctx context.Context, a verify.App, h household) (any, error) {
+	verifyCalls = append(verifyCalls, call[verify.App]{"Reseal", "", "", "", "", func(ctx context.Context, a verify.App, h fixture) (any, error) {
 		w, err := h.Wallet(ctx, h.deposit.Identity)
 		if err != nil {
 			return nil, err
@@ -433,17 +433,17 @@ func init() {
 }
 
 var identityCalls = []call[store.App]{
-	{"Rename", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Rename", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		_, _, err := a.Rename(ctx, renameOf("renamed@example.com", "again@example.com"))
 		return nil, err
 	}},
-	{"Rename", "its idempotency key", fault.WalletNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Rename", "its idempotency key", fault.WalletNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		requested := renameOf("renamed@example.com", "other@example.com")
 		requested.IdempotencyKey = "first rename"
 		_, _, err := a.Rename(ctx, requested)
 		return nil, err
 	}},
-	{"FinishIdentityChange", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"FinishIdentityChange", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		w, err := h.Wallet(ctx, h.deposit.Identity)
 		if err != nil {
 			return nil, err

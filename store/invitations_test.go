@@ -29,7 +29,7 @@ func TestInvitationsNeedWhatTheyGive(t *testing.T) {
 	noError(t, invite(admin, tenancy.Admin))
 	wantFault(t, invite(admin, tenancy.Owner), fault.PermissionNotHeld)
 	wantFault(t, invite(support, tenancy.Support), fault.PermissionDenied)
-	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
+	noError(t, orgAs(db, owner).RemoveMember(t.Context(), admin.UserID))
 	wantFault(t, invite(admin, tenancy.Support), fault.PathNotFound)
 }
 
@@ -40,7 +40,7 @@ func TestOpenInvitationsAreBounded(t *testing.T) {
 	owner := newMember(t, db, org, tenancy.Owner)
 	invite := func(email string, at int64) (ids.ID, error) {
 		id := ids.New()
-		return id, doorOf(db, owner).Invite(t.Context(), people.Invitation{
+		return id, orgAs(db, owner).Invite(t.Context(), people.Invitation{
 			ID: id, OrgID: org.ID, Note: "Bob", Email: email, InvitedBy: owner.UserID, CreatedAt: at, ExpiresAt: at + 1000, Access: tenancy.Access{Role: tenancy.Support},
 		}, credential.Token(rand.Text()).Hash())
 	}
@@ -73,7 +73,7 @@ func TestOpenInvitationsAreBounded(t *testing.T) {
 	}
 	list, err := db.Org(org.ID).Invitations(t.Context(), moment)
 	noError(t, err)
-	noError(t, doorOf(db, owner).WithdrawInvitation(t.Context(), list[0].ID, moment))
+	noError(t, orgAs(db, owner).WithdrawInvitation(t.Context(), list[0].ID, moment))
 	if got := refused(""); len(list) != people.MaxOpenInvitations || got != 2 {
 		t.Errorf("of %d one is withdrawn, and %d of three are refused", len(list), got)
 	}
@@ -89,7 +89,7 @@ func TestMailsOfOneInviterAreBoundedInAllOrganizations(t *testing.T) {
 	now := time.Now().UnixMilli() // as the ids
 	invite := func(org tenancy.Organization, by tenancy.Member, email string, at int64) error {
 		by.OrgID = org.ID
-		return doorOf(db, by).Invite(t.Context(), people.Invitation{
+		return orgAs(db, by).Invite(t.Context(), people.Invitation{
 			ID: ids.New(), OrgID: org.ID, Note: "Bob", Email: email, InvitedBy: by.UserID, CreatedAt: at, ExpiresAt: at + 1000, Access: tenancy.Access{Role: tenancy.Support},
 		}, credential.Token(rand.Text()).Hash())
 	}
@@ -110,7 +110,7 @@ func TestMailsOfOneInviterAreBoundedInAllOrganizations(t *testing.T) {
 		t.Errorf("%d of three mails at once are refused", refused.Load())
 	}
 	newMember(t, db, first, tenancy.Owner)
-	noError(t, doorOf(db, owner).RemoveMember(t.Context(), owner.UserID)) // mails that were sent still count
+	noError(t, orgAs(db, owner).RemoveMember(t.Context(), owner.UserID)) // mails that were sent still count
 	wantFault(t, invite(second, owner, address, now), fault.InvalidRequest)
 	noError(t, invite(second, owner, "", now))
 	noError(t, invite(second, other, address, now))
@@ -125,7 +125,7 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	owner, admin := newMember(t, db, org, tenancy.Owner), newMember(t, db, org, tenancy.Admin)
 	invite := func(role tenancy.Role) (ids.ID, credential.Hash) {
 		id, link := ids.New(), credential.Token(rand.Text()).Hash()
-		noError(t, doorOf(db, owner).Invite(t.Context(), people.Invitation{
+		noError(t, orgAs(db, owner).Invite(t.Context(), people.Invitation{
 			ID: id, OrgID: org.ID, Note: "Bob", InvitedBy: owner.UserID, CreatedAt: moment, ExpiresAt: moment + 1000, Access: tenancy.Access{Role: role},
 		}, link))
 		return id, link
@@ -133,19 +133,19 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	toOwner, link := invite(tenancy.Owner)
 	toSupport, _ := invite(tenancy.Support)
 
-	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toOwner, moment), fault.PermissionNotHeld)
+	wantFault(t, orgAs(db, admin).WithdrawInvitation(t.Context(), toOwner, moment), fault.PermissionNotHeld)
 	if _, _, err := db.Auth().Invitation(t.Context(), link, moment); err != nil {
 		t.Errorf("the refused one is closed: %v", err)
 	}
-	noError(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toSupport, moment))
-	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), toSupport, moment), fault.PathNotFound)
+	noError(t, orgAs(db, admin).WithdrawInvitation(t.Context(), toSupport, moment))
+	wantFault(t, orgAs(db, admin).WithdrawInvitation(t.Context(), toSupport, moment), fault.PathNotFound)
 
 	third, _ := invite(tenancy.Support)
-	noError(t, doorOf(db, owner).ChangeMember(t.Context(), admin.UserID, tenancy.Access{Role: tenancy.Developer}))
-	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PermissionDenied)
-	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
-	wantFault(t, doorOf(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PathNotFound)
-	noError(t, doorOf(db, owner).WithdrawInvitation(t.Context(), toOwner, moment))
+	noError(t, orgAs(db, owner).ChangeMember(t.Context(), admin.UserID, tenancy.Access{Role: tenancy.Developer}))
+	wantFault(t, orgAs(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PermissionDenied)
+	noError(t, orgAs(db, owner).RemoveMember(t.Context(), admin.UserID))
+	wantFault(t, orgAs(db, admin).WithdrawInvitation(t.Context(), third, moment), fault.PathNotFound)
+	noError(t, orgAs(db, owner).WithdrawInvitation(t.Context(), toOwner, moment))
 
 	log, _, err := db.Org(org.ID).AuditLog(t.Context(), people.AuditPage{Action: "invitation.withdraw", Limit: 10})
 	noError(t, err)

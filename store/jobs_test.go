@@ -552,7 +552,7 @@ func TestWebhooksAreTakenOnce(t *testing.T) {
 	}
 }
 
-func TestPlansAreToldToTheProvider(t *testing.T) {
+func TestPlansAreSentToTheProvider(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
 	plan := func() billing.Plan {

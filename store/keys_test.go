@@ -90,7 +90,7 @@ func TestARemovedMemberMakesNoKey(t *testing.T) {
 	request := app.By(audit.Actor{UserID: admin.UserID, Name: "ann@example.com", At: moment})
 	key, _, err := keys.New(keys.Spec{ID: ids.New(), App: app.application, Name: "Server", Preset: keys.Setup}, admin.Permissions(), moment, rand.Reader)
 	noError(t, err)
-	noError(t, doorOf(db, owner).RemoveMember(t.Context(), admin.UserID))
+	noError(t, orgAs(db, owner).RemoveMember(t.Context(), admin.UserID))
 	wantFault(t, request.CreateKey(t.Context(), key), fault.PermissionDenied)
 	if _, err := app.Key(t.Context(), key.ID); !fault.Is(err, fault.APIKeyNotFound) {
 		t.Errorf("the key was made: %v", err)
@@ -123,10 +123,10 @@ func TestADemotedMemberMakesNoKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMember(t, db, app.org, tenancy.Support)
-			noError(t, doorOf(db, owner).ChangeMember(t.Context(), m.UserID, c.was))
+			noError(t, orgAs(db, owner).ChangeMember(t.Context(), m.UserID, c.was))
 			m.Access = c.was
 			noError(t, create(m))
-			noError(t, doorOf(db, owner).ChangeMember(t.Context(), m.UserID, c.is))
+			noError(t, orgAs(db, owner).ChangeMember(t.Context(), m.UserID, c.is))
 			if err := create(m); fault.Is(err, fault.PermissionDenied) != c.refused || err != nil && !c.refused {
 				t.Errorf("a key: got %v", err)
 			}
@@ -312,7 +312,7 @@ func TestRotateKey(t *testing.T) {
 	})
 }
 
-// What is kept must not open anything, whoever gets to read it.
+// What is stored must not open anything for those who read it.
 func TestSecretsAreKeptNowhere(t *testing.T) {
 	t.Parallel()
 	url := storetest.FreshURL(t)

@@ -21,10 +21,10 @@ func TestMembers(t *testing.T) {
 	db := storetest.Open(t)
 	org := newOrganization(t, db, "Members")
 	owner, support := newMember(t, db, org, tenancy.Owner), newMember(t, db, org, tenancy.Support)
-	door := doorOf(db, owner)
+	handle := orgAs(db, owner)
 
 	t.Run("are listed in the order in which they came", func(t *testing.T) {
-		list, err := door.Members(t.Context())
+		list, err := handle.Members(t.Context())
 		noError(t, err)
 		if want := []tenancy.Member{owner, support}; !slices.Equal(list, want) {
 			t.Errorf("got %v, want %v", list, want)
@@ -37,8 +37,8 @@ func TestMembers(t *testing.T) {
 
 	t.Run("keep the permissions that were chosen for them", func(t *testing.T) {
 		chosen := tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.WalletsRead, tenancy.KeysWrite)}
-		noError(t, door.ChangeMember(t.Context(), support.UserID, chosen))
-		list, err := door.Members(t.Context())
+		noError(t, handle.ChangeMember(t.Context(), support.UserID, chosen))
+		list, err := handle.Members(t.Context())
 		noError(t, err)
 		if list[1].Access != chosen || list[1].CreatedAt != support.CreatedAt {
 			t.Errorf("got %v", list[1])
@@ -46,11 +46,11 @@ func TestMembers(t *testing.T) {
 	})
 
 	t.Run("stay as they are when it is refused", func(t *testing.T) {
-		before, err := door.Members(t.Context())
+		before, err := handle.Members(t.Context())
 		noError(t, err)
-		wantFault(t, door.ChangeMember(t.Context(), owner.UserID, tenancy.Access{Role: tenancy.Support}), fault.LastOwner)
-		wantFault(t, door.RemoveMember(t.Context(), owner.UserID), fault.LastOwner)
-		if after, err := door.Members(t.Context()); err != nil || !slices.Equal(before, after) {
+		wantFault(t, handle.ChangeMember(t.Context(), owner.UserID, tenancy.Access{Role: tenancy.Support}), fault.LastOwner)
+		wantFault(t, handle.RemoveMember(t.Context(), owner.UserID), fault.LastOwner)
+		if after, err := handle.Members(t.Context()); err != nil || !slices.Equal(before, after) {
 			t.Errorf("they changed from %v to %v, %v", before, after, err)
 		}
 	})
@@ -65,10 +65,10 @@ func TestMembers(t *testing.T) {
 	})
 
 	t.Run("go, and are gone", func(t *testing.T) {
-		noError(t, door.RemoveMember(t.Context(), support.UserID))
-		wantFault(t, door.RemoveMember(t.Context(), support.UserID), fault.PathNotFound)
-		wantFault(t, door.ChangeMember(t.Context(), ids.New(), tenancy.Access{Role: tenancy.Support}), fault.PathNotFound)
-		wantFault(t, doorOf(db, support).RemoveMember(t.Context(), owner.UserID), fault.PathNotFound)
+		noError(t, handle.RemoveMember(t.Context(), support.UserID))
+		wantFault(t, handle.RemoveMember(t.Context(), support.UserID), fault.PathNotFound)
+		wantFault(t, handle.ChangeMember(t.Context(), ids.New(), tenancy.Access{Role: tenancy.Support}), fault.PathNotFound)
+		wantFault(t, orgAs(db, support).RemoveMember(t.Context(), owner.UserID), fault.PathNotFound)
 	})
 }
 
@@ -77,8 +77,8 @@ func actorOf(m tenancy.Member) audit.Actor {
 	return audit.Actor{UserID: m.UserID, Name: "ann@example.com", At: moment}
 }
 
-// doorOf leads a member into their organization.
-func doorOf(db *store.Store, m tenancy.Member) people.Org { return db.Org(m.OrgID).By(actorOf(m)) }
+// orgAs leads a member into their organization.
+func orgAs(db *store.Store, m tenancy.Member) people.Org { return db.Org(m.OrgID).By(actorOf(m)) }
 
 // The actor was checked by the edge, a moment before; what counts is what they
 // are when the act is done.
@@ -86,10 +86,10 @@ func TestWhoActsIsLookedAtUnderTheLock(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	demote := func(t *testing.T, by, target tenancy.Member) error {
-		return doorOf(db, by).ChangeMember(t.Context(), target.UserID, tenancy.Access{Role: tenancy.Support})
+		return orgAs(db, by).ChangeMember(t.Context(), target.UserID, tenancy.Access{Role: tenancy.Support})
 	}
 	remove := func(t *testing.T, by, target tenancy.Member) error {
-		return doorOf(db, by).RemoveMember(t.Context(), target.UserID)
+		return orgAs(db, by).RemoveMember(t.Context(), target.UserID)
 	}
 	for name, c := range map[string]struct {
 		role tenancy.Role
@@ -119,7 +119,7 @@ func TestWhoActsIsLookedAtUnderTheLock(t *testing.T) {
 }
 
 // Owners demote, remove and leave in every direction at once. Whatever the order,
-// somebody is left who can make an owner.
+// a member is left who can make an owner.
 func TestAnOrganizationKeepsAnOwner(t *testing.T) {
 	t.Parallel()
 	db, random := storetest.Open(t), rand.New(rand.NewPCG(storetest.Seed(t), 0))
@@ -131,10 +131,10 @@ func TestAnOrganizationKeepsAnOwner(t *testing.T) {
 		}
 		acts := []func(by, target tenancy.Member) error{
 			func(by, target tenancy.Member) error {
-				return doorOf(db, by).ChangeMember(t.Context(), target.UserID, tenancy.Access{Role: tenancy.Admin})
+				return orgAs(db, by).ChangeMember(t.Context(), target.UserID, tenancy.Access{Role: tenancy.Admin})
 			},
-			func(by, target tenancy.Member) error { return doorOf(db, by).RemoveMember(t.Context(), target.UserID) },
-			func(by, _ tenancy.Member) error { return doorOf(db, by).RemoveMember(t.Context(), by.UserID) },
+			func(by, target tenancy.Member) error { return orgAs(db, by).RemoveMember(t.Context(), target.UserID) },
+			func(by, _ tenancy.Member) error { return orgAs(db, by).RemoveMember(t.Context(), by.UserID) },
 		}
 		targets := make([]int, len(crowd)*len(acts))
 		for i := range targets {

@@ -202,7 +202,7 @@ func TestAnOwnerWithoutSuperpowersMigratesAndServes(t *testing.T) {
 	noError(t, store.Migrate(t.Context(), address.String()))
 	db := openStore(t, address.String())
 	noError(t, db.Ready(t.Context()))
-	home := newHousehold(t, db, openUsage(t, db))
+	home := newFixture(t, db, openUsage(t, db))
 	if wallet, err := home.Wallet(t.Context(), home.deposit.Identity); err != nil || len(wallet.Balances) != 1 {
 		t.Errorf("the wallet is %+v, %v", wallet, err)
 	}

@@ -42,7 +42,7 @@ func TestNotificationsOfAWalletAreNumberedInTheirOrder(t *testing.T) {
 	charge(3) // 95
 	ahead()
 	s.credit(t, "ann", 1)
-	types, data := s.told(t)
+	types, data := s.notifications(t)
 	var got []string
 	for i, kind := range types {
 		got = append(got, fmt.Sprint(kind, " ", data[i]["balanceNanocredits"]))

@@ -18,8 +18,8 @@ import (
 	"purser/tenancy"
 )
 
-// told are the types and data of the application's notifications, in order.
-func (a tenant) told(tb testing.TB) (types []notify.Type, data []map[string]any) {
+// notifications are the types and data of the application's notifications, in order.
+func (a tenant) notifications(tb testing.TB) (types []notify.Type, data []map[string]any) {
 	tb.Helper()
 	_, err := a.Notifications().Number(tb.Context(), moment)
 	noError(tb, err)
@@ -70,16 +70,16 @@ func TestEntriesAreAnnouncedOnce(t *testing.T) {
 	}
 	_, _, err = a.Reverse(t.Context(), store.Reversal{ID: ids.New(), EventID: "event 1", Reason: "It failed", IdempotencyKey: "reversal", CreatedAt: moment})
 	noError(t, err)
-	types, data := a.told(t)
+	types, data := a.notifications(t)
 	if want := []notify.Type{notify.DepositCreated, notify.AdjustmentCreated, notify.ChargeReversed}; !slices.Equal(types, want) {
-		t.Fatalf("told %v, want %v", types, want)
+		t.Fatalf("got %v, want %v", types, want)
 	}
 	for i, want := range []string{
 		fmt.Sprintf("map[balanceNanocredits:1000 creditKey:tokens debtNanocredits:0 deltaNanocredits:1000 id:%s idempotencyKey:once]", requested.ID.Format(ids.Deposit)),
 		fmt.Sprintf("map[balanceNanocredits:879 creditKey:tokens debtNanocredits:0 deltaNanocredits:-100 id:%s reason:A mistake]", adjustment.ID.Format(ids.Transaction)),
 	} {
 		if got := fmt.Sprint(data[i]); got != want {
-			t.Errorf("told %s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	if data[2]["eventId"] != "event 1" || data[2]["deltaNanocredits"] != "21" || data[2]["balanceNanocredits"] != "900" {
@@ -87,23 +87,23 @@ func TestEntriesAreAnnouncedOnce(t *testing.T) {
 	}
 }
 
-// What a household has lived through: each journal entry is told once.
+// Each change of a fixture: each journal entry is announced once.
 func TestEveryEntryOfPaymentsIsAnnounced(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	h := newHousehold(t, db, openUsage(t, db))
-	types, _ := h.told(t)
+	h := newFixture(t, db, openUsage(t, db))
+	types, _ := h.notifications(t)
 	owner := connect(t, storetest.URL(t))
 	for kind, want := range map[string]notify.Type{"deposit": notify.DepositCreated, "grant": notify.GrantCreated, "top-up": notify.TopUpPaid} {
 		entries := texts(t, owner, `SELECT id::text FROM journal WHERE app_id = $1 AND kind = $2`, h.application.ID, kind)
-		told := 0
+		sent := 0
 		for _, each := range types {
 			if each == want {
-				told++
+				sent++
 			}
 		}
-		if told != len(entries) || told == 0 {
-			t.Errorf("%d of %d entries of the kind %s are told", told, len(entries), kind)
+		if sent != len(entries) || sent == 0 {
+			t.Errorf("%d of %d entries of the kind %s are announced", sent, len(entries), kind)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestEveryEntryOfPaymentsIsAnnounced(t *testing.T) {
 func TestKeysAndSubscriptionsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	h := newHousehold(t, db, openUsage(t, db))
+	h := newFixture(t, db, openUsage(t, db))
 	other, _ := h.newKey(t, "setup")
 	// The application's clock is ahead.
 	const tenYears = 10 * 365 * 24 * time.Hour
@@ -132,7 +132,7 @@ func TestKeysAndSubscriptionsAreAnnounced(t *testing.T) {
 	}
 	_, err := h.RevokeKeys(t.Context(), moment)
 	noError(t, err)
-	types, data := h.told(t)
+	types, data := h.notifications(t)
 	var revoked []any
 	started := 0
 	for i, kind := range types {

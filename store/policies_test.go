@@ -23,7 +23,7 @@ func TestRowLevelSecurity(t *testing.T) {
 	url := storetest.FreshURL(t)
 	db := openStore(t, url)
 	usage := openUsage(t, db)
-	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
+	ours, theirs := newFixture(t, db, usage), newFixture(t, db, usage)
 	owner := connect(t, url)
 	// Without this it would be the missing grants that refuse.
 	exec(t, owner, `GRANT ALL ON ALL TABLES IN SCHEMA public TO purser_app`)
@@ -33,7 +33,7 @@ func TestRowLevelSecurity(t *testing.T) {
 		row := func(app ids.ID) string {
 			rows := texts(t, owner, `SELECT to_jsonb(r)::text FROM `+table+` r WHERE app_id = $1`, app)
 			if len(rows) == 0 {
-				t.Fatalf("the household has nothing in %s, so nothing is shown", table)
+				t.Fatalf("the fixture has nothing in %s, so nothing is shown", table)
 			}
 			return rows[0]
 		}
@@ -123,7 +123,7 @@ func TestNoSettingOutlivesItsTransaction(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(db.Close)
 	usage := openUsage(t, db)
-	home := newHousehold(t, db, usage)
+	home := newFixture(t, db, usage)
 
 	for name, end := range map[string]func(context.CancelFunc, *pgx.Conn) error{
 		"a commit":  func(context.CancelFunc, *pgx.Conn) error { return nil },

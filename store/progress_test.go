@@ -52,7 +52,7 @@ func TestProgress(t *testing.T) {
 		}
 	})
 	t.Run("is whole after the first accepted use", func(t *testing.T) {
-		home := newHousehold(t, db, usage)
+		home := newFixture(t, db, usage)
 		want := reports.Progress{HasKey: true, HasCredit: true, HasFeature: true, IsFunded: true, IsUsed: true}
 		if got, err := home.Reports().Progress(t.Context(), moment); err != nil || got != want {
 			t.Errorf("%+v, %v", got, err)

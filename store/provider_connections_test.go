@@ -58,7 +58,7 @@ func TestConnections(t *testing.T) {
 		}
 	})
 
-	t.Run("of the sandbox are one, whoever connects first", func(t *testing.T) {
+	t.Run("of the sandbox are one, also when connected at once", func(t *testing.T) {
 		a := newTenant(t, db)
 		made := make(chan ids.ID, 8)
 		var wait sync.WaitGroup
@@ -81,7 +81,7 @@ func TestConnections(t *testing.T) {
 		}
 	})
 
-	t.Run("give way to another account, which has to hear of every plan", func(t *testing.T) {
+	t.Run("give way to another account, to which every plan is sent", func(t *testing.T) {
 		s := newStorefront(t, db)
 		old := s.connection
 		next, err := s.Accounts().PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_2"}, moment+1)
@@ -129,11 +129,11 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// What is sold at an account keeps it, also when somebody replaces it at the same
+// What is sold at an account keeps it, also when it is replaced at the same
 // moment.
 func TestASaleAndAnotherAccount(t *testing.T) {
 	t.Parallel()
-	url := storetest.FreshURL(t) // alone, so that whoever waits for a lock is the other account
+	url := storetest.FreshURL(t) // alone, so that only the other account can wait for a lock
 	s := newStorefront(t, openStore(t, url))
 	replace := func() error {
 		_, err := s.Accounts().PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_2"}, moment)

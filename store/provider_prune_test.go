@@ -13,7 +13,7 @@ import (
 	"purser/store/storetest"
 )
 
-func TestWhatNobodyNeedsIsLetGo(t *testing.T) {
+func TestUnneededRowsAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
 	owner := connect(t, storetest.URL(t))
@@ -64,9 +64,9 @@ func TestWhatNobodyNeedsIsLetGo(t *testing.T) {
 		t.Errorf("a held one was let go of: %v, %v", held, err)
 	}
 
-	t.Run("and the number of a lease that is made anew is higher than it ever was", func(t *testing.T) {
-		if anew := lease("identity:old", 0); anew.Number <= old.Number {
-			t.Errorf("%d follows %d", anew.Number, old.Number)
+	t.Run("and the number of a lease that is created again is higher than before", func(t *testing.T) {
+		if again := lease("identity:old", 0); again.Number <= old.Number {
+			t.Errorf("%d follows %d", again.Number, old.Number)
 		}
 	})
 }

@@ -15,11 +15,11 @@ import (
 // A page costs what it shows, and not what the application holds. Time says little
 // on a busy machine, so the claim is about blocks: a page reads at most some
 // hundred of them, and the tables of this test have more.
-func TestPagesOfTheDeskReadLittle(t *testing.T) {
+func TestReportsReadLittle(t *testing.T) {
 	t.Parallel()
 	url := storetest.FreshURL(t)
 	owner := connect(t, url)
-	busy := seedDesk(t, owner)
+	busy := seedReports(t, owner)
 	session := connect(t, asApp(url))
 	exec(t, session, `SET purser.app_id = '`+busy.app.String()+`'`)
 	byName := map[string]store.Statement{}
@@ -50,11 +50,11 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 		"list journal":                            {busy.wallet, int64(1 << 40), 51},
 		"list openings":                           {busy.wallet, int64(1 << 40), int64(1), []ids.ID{busy.credit}},
 		"list events of a wallet":                 {busy.wallet, int64(1 << 40), 51},
-		"look at events":                          {busy.eventAt(deskEvents - 500), highest, 4_000, []int64(nil), 51, int64(0), int64(1 << 50)},
+		"look at events":                          {busy.eventAt(reportEvents - 500), highest, 4_000, []int64(nil), 51, int64(0), int64(1 << 50)},
 		"list events by their places":             {[]ids.ID{busy.wallet, busy.wallet}, []int64{2, 3}},
-		"select event by its transaction":         {busy.eventAt(deskEvents / 2)},
-		"select event by its id":                  {[]byte(fmt.Sprint("event ", deskEvents/2))},
-		"select journal entry":                    {busy.entryAt(deskWallets / 2)},
+		"select event by its transaction":         {busy.eventAt(reportEvents / 2)},
+		"select event by its id":                  {[]byte(fmt.Sprint("event ", reportEvents/2))},
+		"select journal entry":                    {busy.entryAt(reportWallets / 2)},
 		"list deposits of all wallets":            {highest, ids.ID{}, int64(0), int64(1 << 50), 51},
 		"list deposits of kinds and credits":      {highest, ids.ID{}, int64(0), int64(1 << 50), 51, []string{"grant"}, nil},
 		"list deposits of a wallet by its id":     {busy.wallet, int64(1 << 40), 51},
@@ -75,8 +75,8 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 		"select request":                          {seededID(5, 1000)},
 		"list denials":                            {highest, ids.ID{}, 5_000, nil, nil, int64(0), int64(1 << 50), 51},
 		"list denials of an identity":             {highest, ids.ID{}, 5_000, nil, nil, int64(0), int64(1 << 50), 51, "user 7"},
-		"list denials of a request":               {seededID(8, deskWallets/2), highest, 51},
-		"select denial":                           {seededID(8, deskWallets/2)},
+		"list denials of a request":               {seededID(8, reportWallets/2), highest, 51},
+		"select denial":                           {seededID(8, reportWallets/2)},
 		"find end of denials scan":                {highest, ids.ID{}, 4_999},
 		"find end of denials scan of an identity": {highest, ids.ID{}, 4_999, "user 7"},
 	} {
@@ -87,7 +87,7 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 				t.Fatal("there is no such statement")
 			}
 			plan := strings.Join(texts(t, session, `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) `+sql, append([]any{busy.app}, args...)...), "\n")
-			if blocks := blocksOf(t, plan); blocks > maxDeskBlocks {
+			if blocks := blocksOf(t, plan); blocks > maxReportBlocks {
 				t.Errorf("it reads %d blocks:\n%s", blocks, plan)
 			}
 		})
@@ -96,7 +96,7 @@ func TestPagesOfTheDeskReadLittle(t *testing.T) {
 	t.Run("and a read that goes through all of it is found", func(t *testing.T) {
 		plan := strings.Join(texts(t, session, `EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF)
 			SELECT identity FROM wallets WHERE app_id = $1 AND created_at = 7`, busy.app), "\n")
-		if blocks := blocksOf(t, plan); blocks <= maxDeskBlocks {
+		if blocks := blocksOf(t, plan); blocks <= maxReportBlocks {
 			t.Errorf("it reads %d blocks:\n%s", blocks, plan)
 		}
 	})
@@ -114,21 +114,21 @@ func sorting(name string) string {
 }
 
 const (
-	deskWallets = 50_000
-	deskEvents  = 100_000
+	reportWallets = 50_000
+	reportEvents  = 100_000
 	// A page of fifty rows with all that they refer to, each by an index four levels
 	// deep, is far below this; a table of the test is far above.
-	maxDeskBlocks = 600
+	maxReportBlocks = 600
 )
 
-// seededDesk is an application with very much in it.
-type seededDesk struct {
+// seededReports is an application with very much in it.
+type seededReports struct {
 	app, plan, credit, wallet ids.ID
 }
 
 // Ids are those of generate_series, in the order of time.
-func (seededDesk) eventAt(n int) ids.ID { return seededID(2, n) }
-func (seededDesk) entryAt(n int) ids.ID { return seededID(3, n) }
+func (seededReports) eventAt(n int) ids.ID { return seededID(2, n) }
+func (seededReports) entryAt(n int) ids.ID { return seededID(3, n) }
 
 func seededID(kind byte, n int) (id ids.ID) {
 	text := fmt.Sprintf("%012x70%02x8%015x", 1_700_000_000_000+int64(n)*100, kind, n)
@@ -144,9 +144,9 @@ func seedID(kind int) string {
 	return fmt.Sprintf(`(lpad(to_hex(1700000000000 + n * 100), 12, '0') || '70%02x8' || lpad(to_hex(n), 15, '0'))::uuid`, kind)
 }
 
-func seedDesk(t *testing.T, owner execer) seededDesk {
+func seedReports(t *testing.T, owner execer) seededReports {
 	t.Helper()
-	d := seededDesk{app: ids.New(), plan: ids.New(), credit: ids.New(), wallet: seededID(1, deskWallets/2)}
+	d := seededReports{app: ids.New(), plan: ids.New(), credit: ids.New(), wallet: seededID(1, reportWallets/2)}
 	credit, feature := d.credit, ids.New()
 	exec(t, owner, `SET session_replication_role = replica`)
 	for _, step := range []struct {
@@ -162,19 +162,19 @@ func seedDesk(t *testing.T, owner execer) seededDesk {
 		{`INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at)
 			VALUES ($1, 1, $1, $2, 1, $3, 1, 1, 'fixed', 0)`, []any{d.app, feature, credit}},
 		{`INSERT INTO wallets (app_id, id, org_id, identity, created_at, last_seq)
-			SELECT $1, ` + seedID(1) + `, $1, 'user ' || n, 0, 3 FROM generate_series(1::bigint, $2) n`, []any{d.app, int64(deskWallets)}},
+			SELECT $1, ` + seedID(1) + `, $1, 'user ' || n, 0, 3 FROM generate_series(1::bigint, $2) n`, []any{d.app, int64(reportWallets)}},
 		{`INSERT INTO balances (app_id, wallet_id, credit_id, org_id, amount_nanocredits)
-			SELECT $1, ` + seedID(1) + `, $2, $1, 5 FROM generate_series(1::bigint, $3) n`, []any{d.app, credit, int64(deskWallets)}},
+			SELECT $1, ` + seedID(1) + `, $2, $1, 5 FROM generate_series(1::bigint, $3) n`, []any{d.app, credit, int64(reportWallets)}},
 		{`INSERT INTO journal (app_id, id, org_id, wallet_id, seq, kind, credit_id, delta_nanocredits, balance_after, debt_after, created_at)
-			SELECT $1, ` + seedID(3) + `, $1, ` + seedID(1) + `, 1, 'deposit', $2, 7, 7, 0, n FROM generate_series(1::bigint, $3) n`, []any{d.app, credit, int64(deskWallets)}},
+			SELECT $1, ` + seedID(3) + `, $1, ` + seedID(1) + `, 1, 'deposit', $2, 7, 7, 0, n FROM generate_series(1::bigint, $3) n`, []any{d.app, credit, int64(reportWallets)}},
 		{`INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at, amount_nanocredits, balance_after, event_id)
 			SELECT $1, $1, ` + seedID(2) + `, w.id, $1, 2 + (n - 1) / $2, 1, 1, n, 1, 5, ('event ' || n)::bytea
 			FROM generate_series(1::bigint, $3) n CROSS JOIN LATERAL (SELECT (lpad(to_hex(1700000000000 + m * 100), 12, '0') || '70018' || lpad(to_hex(m), 15, '0'))::uuid AS id
-				FROM (SELECT 1 + (n - 1) % $2 AS m) x) w`, []any{d.app, int64(deskWallets), int64(deskEvents)}},
+				FROM (SELECT 1 + (n - 1) % $2 AS m) x) w`, []any{d.app, int64(reportWallets), int64(reportEvents)}},
 		{`INSERT INTO subscriptions (app_id, id, org_id, wallet_id, status, period_start, period_end, terms, plan_id)
 			SELECT $1, ` + seedID(4) + `, $1, ` + seedID(1) + `, CASE WHEN n % 5000 = 1 THEN 'past_due' WHEN n % 5000 = 2 THEN 'paused' ELSE 'active' END, 0, 1, '{}',
 				CASE WHEN n % 500 = 3 THEN $2::uuid ELSE $1::uuid END
-			FROM generate_series(1::bigint, $3) n`, []any{d.app, d.plan, int64(deskWallets)}},
+			FROM generate_series(1::bigint, $3) n`, []any{d.app, d.plan, int64(reportWallets)}},
 		{`INSERT INTO debtors (app_id, wallet_id, credit_id, org_id) SELECT $1, ` + seedID(1) + `, $2, $1 FROM generate_series(1::bigint, 5000) n`, []any{d.app, credit}},
 		{`INSERT INTO usage_days (app_id, day, feature_id, credit_id, org_id, accepted, deduplicated, charged_nanocredits)
 			SELECT $1, (n / 20) * 86400000::bigint, CASE WHEN n % 20 = 0 THEN $2::uuid ELSE gen_random_uuid() END, $3, $1, 1, 0, 1 FROM generate_series(1, 8000) n`, []any{d.app, feature, credit}},

@@ -217,7 +217,7 @@ func TestAdjust(t *testing.T) {
 	s.deposit(t, depositOf("ann", "tokens", 100, "to adjust"))
 	wallet, err := s.Wallet(t.Context(), "ann")
 	noError(t, err)
-	wish := func(amount metering.Amount, out bool) store.Adjustment {
+	adjustment := func(amount metering.Amount, out bool) store.Adjustment {
 		return store.Adjustment{ID: ids.New(), WalletID: wallet.ID, CreditKey: "tokens", Delta: metering.Delta{Amount: amount, Out: out}, Reason: "why", By: ids.New(), Now: moment}
 	}
 	holds := func(t *testing.T, want metering.Amount) {
@@ -229,14 +229,14 @@ func TestAdjust(t *testing.T) {
 	}
 
 	t.Run("corrects once when it is sent twice", func(t *testing.T) {
-		twice := wish(5, false)
+		twice := adjustment(5, false)
 		noError(t, s.Adjust(t.Context(), twice))
 		noError(t, s.Adjust(t.Context(), twice))
 		holds(t, 105)
 	})
 	t.Run("takes no more than there is", func(t *testing.T) {
-		wantFault(t, s.Adjust(t.Context(), wish(106, true)), fault.InsufficientBalance)
-		all := wish(105, true)
+		wantFault(t, s.Adjust(t.Context(), adjustment(106, true)), fault.InsufficientBalance)
+		all := adjustment(105, true)
 		for range 2 {
 			noError(t, s.Adjust(t.Context(), all))
 		}
@@ -247,7 +247,7 @@ func TestAdjust(t *testing.T) {
 		s.deposit(t, depositOf("bob", "tokens", 1, "of another"))
 		other, err := s.Wallet(t.Context(), "bob")
 		noError(t, err)
-		sent := wish(3, false)
+		sent := adjustment(3, false)
 		noError(t, s.Adjust(t.Context(), sent))
 		for name, differ := range map[string]func(*store.Adjustment){
 			"amount":    func(a *store.Adjustment) { a.Delta.Amount = 2 },
@@ -263,11 +263,11 @@ func TestAdjust(t *testing.T) {
 			})
 		}
 		holds(t, 3)
-		noError(t, s.Adjust(t.Context(), wish(3, true)))
+		noError(t, s.Adjust(t.Context(), adjustment(3, true)))
 	})
 	t.Run("wants an amount and a reason", func(t *testing.T) {
-		wantFault(t, s.Adjust(t.Context(), wish(0, false)), fault.InvalidRequest)
-		silent := wish(1, false)
+		wantFault(t, s.Adjust(t.Context(), adjustment(0, false)), fault.InvalidRequest)
+		silent := adjustment(1, false)
 		silent.Reason = ""
 		wantFault(t, s.Adjust(t.Context(), silent), fault.InvalidRequest)
 		holds(t, 0)
@@ -276,7 +276,7 @@ func TestAdjust(t *testing.T) {
 		if d := s.track(t, "ann", 1); d.Code != fault.InsufficientBalance {
 			t.Fatalf("got %+v", d)
 		}
-		noError(t, s.Adjust(t.Context(), wish(7, false)))
+		noError(t, s.Adjust(t.Context(), adjustment(7, false)))
 		if d := s.track(t, "ann", 1); d.Verdict != metering.Accepted {
 			t.Errorf("got %+v", d)
 		}

@@ -32,7 +32,7 @@ func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
 	source := storetest.FreshURL(t)
 	db := openStore(t, source)
 	usage := openUsage(t, db)
-	ours, theirs := newHousehold(t, db, usage), newHousehold(t, db, usage)
+	ours, theirs := newFixture(t, db, usage), newFixture(t, db, usage)
 	before, err := ours.Verification().Verify(t.Context(), verify.Options{})
 	noError(t, err)
 
@@ -104,7 +104,7 @@ func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
 }
 
 // servesBehindItsWalls prepares a restored database and holds it against its source.
-func servesBehindItsWalls(t *testing.T, address string, ours, theirs household, before verify.Verification, repaired bool) {
+func servesBehindItsWalls(t *testing.T, address string, ours, theirs fixture, before verify.Verification, repaired bool) {
 	t.Helper()
 	if log := prepare(t, address); strings.Contains(log, "database rights repaired") != repaired {
 		t.Errorf("it logs %q", log)

@@ -407,10 +407,10 @@ func (h *history) reverse(rt *rapid.T) {
 	}
 }
 
-// reversedEvent is a charge of the household that was returned in part.
+// reversedEvent is a charge of the fixture that was returned in part.
 const reversedEvent = "returned event"
 
-func (h household) reversed(tb testing.TB, usage *store.Engine) {
+func (h fixture) reversed(tb testing.TB, usage *store.Engine) {
 	tb.Helper()
 	h.tenant.deposit(tb, depositOf("returned@example.com", h.credit.Key, 1_000, "deposit to return"))
 	use := labelled(h.useOf("messages", reversedEvent), "large")
@@ -427,24 +427,24 @@ func (h household) reversed(tb testing.TB, usage *store.Engine) {
 func init() { appCalls = append(appCalls, reversalCalls...) }
 
 var reversalCalls = []call[store.App]{
-	{"Reverse", "", fault.EventNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Reverse", "", fault.EventNotFound, "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		_, _, err := a.Reverse(ctx, reversalOf(reversedEvent, amountOf(1)))
 		return nil, err
 	}},
-	{"Reverse", "its idempotency key", fault.EventNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Reverse", "its idempotency key", fault.EventNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		requested := reversalOf(reversedEvent, amountOf(2))
 		requested.IdempotencyKey = "first reversal"
 		_, _, err := a.Reverse(ctx, requested)
 		return nil, err
 	}},
-	{"Reversals", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Reversals", "", "", "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		found, _, err := h.db.Reports(h.application.Scope()).Events(ctx, reports.EventQuery{EventID: reversedEvent})
 		if err != nil {
 			return nil, err
 		}
 		return a.Reversals(ctx, []store.EventKey{{WalletID: found[0].WalletID, TransactionID: found[0].TransactionID}})
 	}},
-	{"Reversed", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Reversed", "", "", "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		found, _, err := h.db.Reports(h.application.Scope()).Events(ctx, reports.EventQuery{EventID: reversedEvent})
 		if err != nil {
 			return nil, err

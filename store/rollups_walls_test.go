@@ -8,8 +8,8 @@ import (
 	"purser/store/rollups"
 )
 
-// usageQuery asks for the day of the household's events.
-func (h household) usageQuery(ask func(*rollups.Query)) rollups.Query {
+// usageQuery asks for the day of the fixture's events.
+func (h fixture) usageQuery(ask func(*rollups.Query)) rollups.Query {
 	zone, err := rollup.Zone("")
 	if err != nil {
 		panic(err)
@@ -24,44 +24,44 @@ func (h household) usageQuery(ask func(*rollups.Query)) rollups.Query {
 }
 
 var rollupCalls = []call[rollups.App]{
-	{"RollUp", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+	{"RollUp", "", "", "", "", func(ctx context.Context, a rollups.App, _ fixture) (any, error) {
 		_, err := a.RollUp(ctx, rollups.Alone)
 		return nil, err
 	}},
-	{"Usage", "all", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+	{"Usage", "all", "", "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
 		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.ByKey = true }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
-	{"Usage", "its identity", fault.WalletNotFound, "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+	{"Usage", "its identity", fault.WalletNotFound, "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
 		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.Identity = h.deposit.Identity }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
-	{"Usage", "its feature", fault.FeatureNotFound, "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+	{"Usage", "its feature", fault.FeatureNotFound, "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
 		found, err := a.Usage(ctx, h.usageQuery(func(q *rollups.Query) { q.FeatureKey = h.feature.Key }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
-	{"WalletUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+	{"WalletUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
 		found, _, err := a.WalletUsage(ctx, h.usageQuery(func(*rollups.Query) {}), rollups.Row{}, 100, 100)
 		return found.Rows, err
 	}},
-	{"DimensionUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+	{"DimensionUsage", "", "", "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
 		found, err := a.DimensionUsage(ctx, h.usageQuery(func(q *rollups.Query) { q.Dimension = rollup.Entity }), rollups.Row{}, 100)
 		return found.Rows, err
 	}},
-	{"LargestValues", "", "", "", "", func(ctx context.Context, a rollups.App, h household) (any, error) {
+	{"LargestValues", "", "", "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
 		found, err := a.LargestValues(ctx, h.usageQuery(func(q *rollups.Query) { q.Dimension = rollup.Entity }), 100)
 		return found.Rows, err
 	}},
-	{"Dimensions", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+	{"Dimensions", "", "", "", "", func(ctx context.Context, a rollups.App, _ fixture) (any, error) {
 		return a.Dimensions(ctx, 100)
 	}},
-	{"RecordLiability", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+	{"RecordLiability", "", "", "", "", func(ctx context.Context, a rollups.App, _ fixture) (any, error) {
 		return nil, a.RecordLiability(ctx)
 	}},
-	{"Finance", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+	{"Finance", "", "", "", "", func(ctx context.Context, a rollups.App, _ fixture) (any, error) {
 		return a.Finance(ctx, 0, moment+1, moment)
 	}},
-	{"Top", "", "", "", "", func(ctx context.Context, a rollups.App, _ household) (any, error) {
+	{"Top", "", "", "", "", func(ctx context.Context, a rollups.App, _ fixture) (any, error) {
 		return a.Top(ctx, moment, 10)
 	}},
 }

@@ -20,16 +20,16 @@ func sandboxRow(kind, id string, nth int64, refs ...string) persist.Row {
 }
 
 // putRows stores rows of an application.
-func putRows(t *testing.T, worlds payments.SandboxAccounts, app ids.ID, change persist.Change) {
+func putRows(t *testing.T, accounts payments.SandboxAccounts, app ids.ID, change persist.Change) {
 	t.Helper()
 	change.Head = []byte("{}")
-	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) { return change, nil }))
+	noError(t, accounts.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) { return change, nil }))
 }
 
 // readRows is what a read of an application finds, as sorted keys.
-func readRows(t *testing.T, worlds payments.SandboxAccounts, app ids.ID, read func(persist.Source) ([]persist.Row, error)) (keys []string) {
+func readRows(t *testing.T, accounts payments.SandboxAccounts, app ids.ID, read func(persist.Source) ([]persist.Row, error)) (keys []string) {
 	t.Helper()
-	noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
+	noError(t, accounts.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
 		rows, err := read(s.Source)
 		for _, row := range rows {
 			keys = append(keys, row.Key)
@@ -53,7 +53,7 @@ func wantKeys(t *testing.T, got []string, want ...string) {
 func TestSandboxObjects(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds := db.SandboxAccounts()
+	accounts := db.SandboxAccounts()
 	a, b := newTenant(t, db), newTenant(t, db)
 	app, other := a.application.ID, b.application.ID
 
@@ -69,16 +69,16 @@ func TestSandboxObjects(t *testing.T) {
 		}
 		rows = append(rows, row)
 	}
-	putRows(t, worlds, app, persist.Change{Rows: rows})
+	putRows(t, accounts, app, persist.Change{Rows: rows})
 	// The same names elsewhere.
-	putRows(t, worlds, other, persist.Change{Rows: []persist.Row{sandboxRow("price", "p", 1, "product/secret"), sandboxRow("product", "secret", 2)}})
+	putRows(t, accounts, other, persist.Change{Rows: []persist.Row{sandboxRow("price", "p", 1, "product/secret"), sandboxRow("product", "secret", 2)}})
 
 	t.Run("are read with what they refer to", func(t *testing.T) {
-		wantKeys(t, readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) { return s.Load([]string{"invoice/i0", "nothing/at all"}) }),
+		wantKeys(t, readRows(t, accounts, app, func(s persist.Source) ([]persist.Row, error) { return s.Load([]string{"invoice/i0", "nothing/at all"}) }),
 			"customer/c", "invoice/i0", "price/p", "product/x")
-		wantKeys(t, readRows(t, worlds, other, func(s persist.Source) ([]persist.Row, error) { return s.Load([]string{"price/p", "invoice/i0"}) }),
+		wantKeys(t, readRows(t, accounts, other, func(s persist.Source) ([]persist.Row, error) { return s.Load([]string{"price/p", "invoice/i0"}) }),
 			"price/p", "product/secret")
-		noError(t, worlds.Update(t.Context(), app, persist.Want{Keys: []string{"price/p"}}, func(s persist.Session) (persist.Change, error) {
+		noError(t, accounts.Update(t.Context(), app, persist.Want{Keys: []string{"price/p"}}, func(s persist.Session) (persist.Change, error) {
 			if len(s.Rows) != 2 {
 				t.Errorf("%d rows come with the account", len(s.Rows))
 			}
@@ -88,7 +88,7 @@ func TestSandboxObjects(t *testing.T) {
 
 	t.Run("are listed in order, by page and by what they belong to", func(t *testing.T) {
 		page := func(p persist.Page) []string {
-			return readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) {
+			return readRows(t, accounts, app, func(s persist.Source) ([]persist.Row, error) {
 				rows, err := s.Page(p)
 				return slices.DeleteFunc(rows, func(r persist.Row) bool { return r.Kind != "invoice" }), err
 			})
@@ -102,7 +102,7 @@ func TestSandboxObjects(t *testing.T) {
 
 	t.Run("are found by their other names, in their own application", func(t *testing.T) {
 		lookup := func(app ids.ID, index persist.Index, values ...string) []string {
-			return readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) {
+			return readRows(t, accounts, app, func(s persist.Source) ([]persist.Row, error) {
 				rows, err := s.Lookup("invoice", index, values)
 				return slices.DeleteFunc(rows, func(r persist.Row) bool { return r.Kind != "invoice" }), err
 			})
@@ -120,7 +120,7 @@ func TestSandboxObjects(t *testing.T) {
 			{app, "invoice", "token1", true, "invoice/i1"}, {app, "invoice", "i1", false, "invoice/i1"}, {app, "invoice", "i1", true, ""},
 			{app, "price", "token1", true, ""}, {other, "invoice", "token1", true, ""}, {other, "invoice", "i1", false, ""}, {ids.New(), "invoice", "i1", false, ""},
 		} {
-			key, found, err := worlds.Find(t.Context(), c.app, c.kind, c.name, c.byAlias)
+			key, found, err := accounts.Find(t.Context(), c.app, c.kind, c.name, c.byAlias)
 			noError(t, err)
 			if key != c.want || found != (c.want != "") {
 				t.Errorf("%s %s is %q", c.kind, c.name, key)
@@ -131,14 +131,14 @@ func TestSandboxObjects(t *testing.T) {
 	t.Run("are replaced and dropped where that was asked for", func(t *testing.T) {
 		changed := sandboxRow("customer", "c", 3)
 		changed.Document = []byte("customer c")
-		putRows(t, worlds, app, persist.Change{Rows: []persist.Row{changed}, Deleted: []string{"customer/lonely", "customer/unknown"}})
+		putRows(t, accounts, app, persist.Change{Rows: []persist.Row{changed}, Deleted: []string{"customer/lonely", "customer/unknown"}})
 		everything := func(app ids.ID) []string {
-			return readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) { return s.Everything() })
+			return readRows(t, accounts, app, func(s persist.Source) ([]persist.Row, error) { return s.Everything() })
 		}
 		if keys := everything(app); len(keys) != 8 || slices.Contains(keys, "customer/lonely") {
 			t.Errorf("%v are left", keys)
 		}
-		putRows(t, worlds, app, persist.Change{Replace: true, Rows: []persist.Row{sandboxRow("price", "new", 1)}})
+		putRows(t, accounts, app, persist.Change{Replace: true, Rows: []persist.Row{sandboxRow("price", "new", 1)}})
 		wantKeys(t, everything(app), "price/new")
 		wantKeys(t, everything(other), "price/p", "product/secret")
 	})
@@ -153,10 +153,10 @@ func TestSandboxObjects(t *testing.T) {
 		waits := sandboxRow("delivery", "d", 20, "event/e0")
 		waits.Parent, waits.Timed = "e0", true
 		prune := []persist.Prune{{Kind: "event", Before: 102, Keep: 3, Unless: "delivery"}}
-		putRows(t, worlds, app, persist.Change{Replace: true, Rows: append(rows, waits), Prune: prune})
-		wantKeys(t, readRows(t, worlds, app, func(s persist.Source) ([]persist.Row, error) { return s.Everything() }),
+		putRows(t, accounts, app, persist.Change{Replace: true, Rows: append(rows, waits), Prune: prune})
+		wantKeys(t, readRows(t, accounts, app, func(s persist.Source) ([]persist.Row, error) { return s.Everything() }),
 			"delivery/d", "event/e0", "event/e3", "event/e4", "event/e5")
-		noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
+		noError(t, accounts.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
 			ready, err := s.Source.Ready("delivery", 0, 5)
 			if len(ready) != 2 {
 				t.Errorf("%d rows are ready", len(ready))
@@ -173,15 +173,15 @@ func TestSandboxObjects(t *testing.T) {
 func TestTimersOfTheSandboxComeInOrder(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds, app := db.SandboxAccounts(), newTenant(t, db).application.ID
+	accounts, app := db.SandboxAccounts(), newTenant(t, db).application.ID
 	var rows []persist.Row
 	for i, due := range []int64{50, 20, 20, 70} {
 		row := sandboxRow("timer", fmt.Sprint(i), int64(i))
 		row.Timed, row.Due = true, due
 		rows = append(rows, row)
 	}
-	putRows(t, worlds, app, persist.Change{Rows: rows})
-	noError(t, worlds.View(t.Context(), app, persist.Want{Timers: "timer", Limit: 2}, func(s persist.Session) error {
+	putRows(t, accounts, app, persist.Change{Rows: rows})
+	noError(t, accounts.View(t.Context(), app, persist.Want{Timers: "timer", Limit: 2}, func(s persist.Session) error {
 		if len(s.Timers) != 2 || s.Timers[0].Key != "timer/1" || s.Timers[1].Key != "timer/2" {
 			t.Errorf("first come %+v", s.Timers)
 		}
@@ -197,26 +197,26 @@ func TestTimersOfTheSandboxComeInOrder(t *testing.T) {
 func TestADocumentOfTheSandboxIsHandedOutUntilItIsRows(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds, app := db.SandboxAccounts(), newTenant(t, db).application.ID
-	putRows(t, worlds, app, persist.Change{})
+	accounts, app := db.SandboxAccounts(), newTenant(t, db).application.ID
+	putRows(t, accounts, app, persist.Change{})
 	exec(t, connect(t, storetest.URL(t)), `UPDATE sandbox_worlds SET head = NULL, state = 'the document' WHERE app_id = $1`, app)
 
-	if _, found, err := worlds.Find(t.Context(), app, "session", "any", false); err != nil || !found {
+	if _, found, err := accounts.Find(t.Context(), app, "session", "any", false); err != nil || !found {
 		t.Errorf("a page of it is found: %v, %v", found, err)
 	}
-	noError(t, worlds.Update(t.Context(), app, persist.Want{}, func(s persist.Session) (persist.Change, error) {
+	noError(t, accounts.Update(t.Context(), app, persist.Want{}, func(s persist.Session) (persist.Change, error) {
 		if s.Head != nil || string(s.Legacy) != "the document" {
 			t.Errorf("it begins with %q and %q", s.Head, s.Legacy)
 		}
 		return persist.Change{Head: []byte("rows")}, nil
 	}))
-	noError(t, worlds.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
+	noError(t, accounts.View(t.Context(), app, persist.Want{}, func(s persist.Session) error {
 		if string(s.Head) != "rows" || s.Legacy != nil {
 			t.Errorf("afterwards it is %q and %q", s.Head, s.Legacy)
 		}
 		return nil
 	}))
-	if _, found, err := worlds.Find(t.Context(), app, "session", "any", false); err != nil || found {
+	if _, found, err := accounts.Find(t.Context(), app, "session", "any", false); err != nil || found {
 		t.Errorf("afterwards a page of it is found: %v, %v", found, err)
 	}
 	// What an older program would find is nothing that it could take for an empty account.
@@ -229,13 +229,13 @@ func TestADocumentOfTheSandboxIsHandedOutUntilItIsRows(t *testing.T) {
 func TestTheSandboxUsesAFewConnections(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds := db.SandboxAccounts()
+	accounts := db.SandboxAccounts()
 	const most = 4
 	entered, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	for range most {
 		app := newTenant(t, db).application.ID
 		go func() {
-			ended <- worlds.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) {
+			ended <- accounts.Update(t.Context(), app, persist.Want{}, func(persist.Session) (persist.Change, error) {
 				entered <- struct{}{}
 				<-leave
 				return persist.Change{Head: []byte("{}")}, nil
@@ -248,14 +248,14 @@ func TestTheSandboxUsesAFewConnections(t *testing.T) {
 	late := newTenant(t, db) // which needs connections of its own
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := worlds.Find(ctx, late.application.ID, "session", "x", false); !errors.Is(err, context.Canceled) {
+	if _, _, err := accounts.Find(ctx, late.application.ID, "session", "x", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("one more does not wait: %v", err)
 	}
 	close(leave)
 	for range most {
 		noError(t, <-ended)
 	}
-	if _, _, err := worlds.Find(t.Context(), late.application.ID, "session", "x", false); err != nil {
+	if _, _, err := accounts.Find(t.Context(), late.application.ID, "session", "x", false); err != nil {
 		t.Error(err)
 	}
 }

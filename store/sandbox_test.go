@@ -18,32 +18,32 @@ import (
 )
 
 // headOf is what every request reads of an account.
-func headOf(t *testing.T, worlds payments.SandboxAccounts, app ids.ID) (head []byte, err error) {
+func headOf(t *testing.T, accounts payments.SandboxAccounts, app ids.ID) (head []byte, err error) {
 	t.Helper()
-	err = worlds.View(t.Context(), app, persist.Want{}, func(session persist.Session) error {
+	err = accounts.View(t.Context(), app, persist.Want{}, func(session persist.Session) error {
 		head = session.Head
 		return nil
 	})
 	return head, err
 }
 
-func TestWorlds(t *testing.T) {
+func TestSandboxAccounts(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	worlds := db.SandboxAccounts()
+	accounts := db.SandboxAccounts()
 
 	t.Run("begin with nothing", func(t *testing.T) {
 		a := newTenant(t, db)
-		if state, err := headOf(t, worlds, a.application.ID); err != nil || state != nil {
+		if state, err := headOf(t, accounts, a.application.ID); err != nil || state != nil {
 			t.Errorf("%q, %v", state, err)
 		}
-		noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+		noError(t, accounts.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 			if session.Head != nil || session.Legacy != nil {
 				t.Errorf("it begins with %+v", session)
 			}
 			return persist.Change{Head: []byte("made")}, nil
 		}))
-		if state, err := headOf(t, worlds, a.application.ID); err != nil || string(state) != "made" {
+		if state, err := headOf(t, accounts, a.application.ID); err != nil || string(state) != "made" {
 			t.Errorf("%q, %v", state, err)
 		}
 	})
@@ -53,7 +53,7 @@ func TestWorlds(t *testing.T) {
 		other := openStore(t, storetest.URL(t)).SandboxAccounts()
 		var wait sync.WaitGroup
 		for i := range 20 {
-			node := []payments.SandboxAccounts{worlds, other}[i%2]
+			node := []payments.SandboxAccounts{accounts, other}[i%2]
 			wait.Go(func() {
 				err := node.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 					n, _ := strconv.Atoi(string(session.Head)) // nothing is zero
@@ -65,7 +65,7 @@ func TestWorlds(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		if state, err := headOf(t, worlds, a.application.ID); err != nil || string(state) != "20" {
+		if state, err := headOf(t, accounts, a.application.ID); err != nil || string(state) != "20" {
 			t.Errorf("%q, %v", state, err)
 		}
 	})
@@ -73,13 +73,13 @@ func TestWorlds(t *testing.T) {
 	t.Run("keep nothing of a change that fails", func(t *testing.T) {
 		a := newTenant(t, db)
 		refused := errors.New("refused")
-		err := worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
+		err := accounts.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 			return persist.Change{Head: []byte("half"), ClockOffset: 5, WakeAt: 1}, refused
 		})
 		if !errors.Is(err, refused) {
 			t.Error(err)
 		}
-		if state, err := headOf(t, worlds, a.application.ID); err != nil || state != nil {
+		if state, err := headOf(t, accounts, a.application.ID); err != nil || state != nil {
 			t.Errorf("%q, %v", state, err)
 		}
 		if ahead, err := a.ClockOffset(t.Context()); err != nil || ahead != 0 {
@@ -88,9 +88,9 @@ func TestWorlds(t *testing.T) {
 	})
 
 	t.Run("belong to applications that exist", func(t *testing.T) {
-		err := worlds.Update(t.Context(), ids.New(), persist.Want{}, func(session persist.Session) (persist.Change, error) { return persist.Change{Head: []byte("x")}, nil })
+		err := accounts.Update(t.Context(), ids.New(), persist.Want{}, func(session persist.Session) (persist.Change, error) { return persist.Change{Head: []byte("x")}, nil })
 		if err == nil {
-			t.Error("there is a world of nobody")
+			t.Error("there is an account of no application")
 		}
 	})
 
@@ -98,11 +98,11 @@ func TestWorlds(t *testing.T) {
 		a := newTenant(t, db)
 		wake := func(at int64) {
 			t.Helper()
-			noError(t, worlds.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) { return persist.Change{WakeAt: at}, nil }))
+			noError(t, accounts.Update(t.Context(), a.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) { return persist.Change{WakeAt: at}, nil }))
 		}
 		due := func(at int64) bool {
 			t.Helper()
-			list, err := worlds.Due(t.Context(), at, 1000)
+			list, err := accounts.Due(t.Context(), at, 1000)
 			noError(t, err)
 			return slices.Contains(list, a.application.ID)
 		}
@@ -205,13 +205,13 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 	t.Run("and no application by another's", func(t *testing.T) {
 		db := storetest.Open(t)
 		usage := openUsage(t, db)
-		moved, home := newHousehold(t, db, usage), newHousehold(t, db, usage)
+		moved, home := newFixture(t, db, usage), newFixture(t, db, usage)
 		noError(t, db.SandboxAccounts().Update(t.Context(), moved.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
 			return persist.Change{ClockOffset: 3 * day}, nil
 		}))
 		var wait sync.WaitGroup
 		for i := range 10 {
-			for _, h := range []household{moved, home} {
+			for _, h := range []fixture{moved, home} {
 				wait.Go(func() {
 					d, err := usage.Track(h.useOf("messages", "clock "+strconv.Itoa(i)))
 					want := moment
@@ -230,7 +230,7 @@ func TestUsesGoByTheApplicationsClock(t *testing.T) {
 	t.Run("but a key lives by the real one", func(t *testing.T) {
 		db := storetest.Open(t)
 		usage := openUsage(t, db)
-		h := newHousehold(t, db, usage)
+		h := newFixture(t, db, usage)
 		_, err := h.RotateKey(t.Context(), h.key.ID, func(old keys.APIKey) (keys.Rotated, error) {
 			old.RevokedAt = moment + day
 			fresh := old

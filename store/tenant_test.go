@@ -151,8 +151,8 @@ func (a tenant) deposit(tb testing.TB, requested store.Deposit) store.Deposit {
 	return made
 }
 
-// household is a tenant with at least one row in every table.
-type household struct {
+// fixture is a tenant with at least one row in every table.
+type fixture struct {
 	tenant
 	owner        tenancy.Member
 	key          keys.APIKey
@@ -176,9 +176,9 @@ type household struct {
 	notification     ids.ID
 }
 
-func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household {
+func newFixture(tb testing.TB, db *store.Store, usage *store.Engine) fixture {
 	tb.Helper()
-	h := household{tenant: newTenant(tb, db)}
+	h := fixture{tenant: newTenant(tb, db)}
 	h.owner = newMember(tb, db, h.org, tenancy.Owner)
 	h.key, _ = h.newKey(tb, keys.Setup)
 	h.credit = h.newCredit(tb, "tokens")
@@ -208,7 +208,7 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	}
 	h.billed(tb)
 	h.alerted(tb, usage)
-	h.denied = h.desk(tb, usage)
+	h.denied = h.reportRows(tb, usage)
 	h.notified(tb)
 	_, err = h.Rollups().RollUp(tb.Context(), rollups.Alone)
 	noError(tb, err)
@@ -242,9 +242,9 @@ func newHousehold(tb testing.TB, db *store.Store, usage *store.Engine) household
 	return h
 }
 
-// packOne gives the household a block without events, as the owner: the serving role may
+// packOne gives the fixture a block without events, as the owner: the serving role may
 // write none.
-func packOne(ctx context.Context, conn *pgx.Conn, h household) error {
+func packOne(ctx context.Context, conn *pgx.Conn, h fixture) error {
 	if _, err := conn.Exec(ctx, `SET LOCAL ROLE NONE`); err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func createPlan(ctx context.Context, a store.App, id ids.ID) (billing.Plan, erro
 	})
 }
 
-func (h household) useOf(featureKey, eventID string) store.Usage {
+func (h fixture) useOf(featureKey, eventID string) store.Usage {
 	return store.Usage{
 		Scope: h.application.Scope(), KeyID: h.key.ID, Identity: "ann@example.com", FeatureKey: featureKey,
 		Usage: metering.Usage{TransactionID: ids.New(), EventID: eventID, EntityID: "room 1", Quantity: 3},

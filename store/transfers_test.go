@@ -242,11 +242,11 @@ func (h *history) transfer(rt *rapid.T) {
 	h.moved = &requested
 }
 
-// receiver is a wallet of the household that credits were moved to.
+// receiver is a wallet of the fixture that credits were moved to.
 const receiver = "received@example.com"
 
 // transferred moves credits of the wallet whose charge was returned.
-func (h household) transferred(tb testing.TB) {
+func (h fixture) transferred(tb testing.TB) {
 	tb.Helper()
 	_, _, err := h.CreateWallet(tb.Context(), ids.New(), receiver, moment)
 	noError(tb, err)
@@ -259,11 +259,11 @@ func (h household) transferred(tb testing.TB) {
 func init() { appCalls = append(appCalls, transferCalls...) }
 
 var transferCalls = []call[store.App]{
-	{"Transfer", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Transfer", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		_, _, err := a.Transfer(ctx, transferOf(receiver, "returned@example.com", h.credit.Key, 1))
 		return nil, err
 	}},
-	{"Transfer", "its idempotency key", fault.WalletNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Transfer", "its idempotency key", fault.WalletNotFound, fault.IdempotencyConflict, fault.IdempotencyConflict, func(ctx context.Context, a store.App, h fixture) (any, error) {
 		requested := transferOf("returned@example.com", receiver, h.credit.Key, 8)
 		requested.IdempotencyKey = "first transfer"
 		_, _, err := a.Transfer(ctx, requested)

@@ -33,8 +33,8 @@ func (a tenant) rule(tb testing.TB, r metering.AlertRule) metering.AlertRule {
 	return r
 }
 
-// alerted gives a household a rule and a mark: usage that it cannot pay for.
-func (h *household) alerted(tb testing.TB, usage *store.Engine) {
+// alerted gives a fixture a rule and a mark: usage that it cannot pay for.
+func (h *fixture) alerted(tb testing.TB, usage *store.Engine) {
 	tb.Helper()
 	h.tenant.rule(tb, balanceRuleOf("low", 1))
 	use := h.useOf("daily", "event alert")
@@ -47,16 +47,16 @@ func (h *household) alerted(tb testing.TB, usage *store.Engine) {
 }
 
 var alertCalls = []call[store.App]{
-	{"PutAlertRule", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"PutAlertRule", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return a.PutAlertRule(ctx, balanceRuleOf("low", 2))
 	}},
-	{"AlertRule", "", fault.AlertRuleNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"AlertRule", "", fault.AlertRuleNotFound, "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return a.AlertRule(ctx, "low")
 	}},
-	{"AlertRules", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"AlertRules", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return a.AlertRules(ctx)
 	}},
-	{"DeleteAlertRule", "", fault.AlertRuleNotFound, "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"DeleteAlertRule", "", fault.AlertRuleNotFound, "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return a.DeleteAlertRule(ctx, "low")
 	}},
 }

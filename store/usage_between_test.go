@@ -132,7 +132,7 @@ func TestPriceFallsWhileAWalletIsMade(t *testing.T) {
 // way. The use is decided again; it is no bad use.
 func TestFeatureChangesDuringItsFirstUse(t *testing.T) {
 	t.Parallel()
-	url := storetest.FreshURL(t) // alone, so that whoever waits for a lock is the batch
+	url := storetest.FreshURL(t) // alone, so that only the batch can wait for a lock
 	s := newShop(t, url, 1)
 	s.credit(t, "ann", 1000)
 	tx, err := connect(t, url).Begin(t.Context())

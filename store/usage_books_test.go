@@ -134,7 +134,7 @@ func brokenInvariants(tb testing.TB, on execer, a tenant) (broken []string) {
 func TestInvariantsSeeWhatIsSpoilt(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	h := newHousehold(t, db, openUsage(t, db))
+	h := newFixture(t, db, openUsage(t, db))
 	again := h.useOf("daily", "event 3") // deduplicated
 	usage := openUsage(t, db)
 	if d, err := usage.Track(again); err != nil || d.Verdict != metering.Deduplicated {

@@ -19,14 +19,14 @@ import (
 // by TestQueue and TestOverloadIsRefusedBeforeAnythingIsDone, one order of locks by
 // TestNodesNeverWaitForEachOther.
 
-// TestChaosFloodHarmsNobodyElse compares how one application fares beside another that
+// TestChaosFloodHarmsNoOtherTenant compares how one application fares beside another that
 // keeps the node busy, and beside the same one sending far more than it can take.
 //
 // Nine in ten of its answers may take up to five times as long. What that measures
 // is whether the other's queue is waited for: then it would be sixteen times, a
 // queue being sixteen batches long. A lone use on an idle node is no measure, for
 // it waits for no batch at all.
-func TestChaosFloodHarmsNobodyElse(t *testing.T) {
+func TestChaosFloodHarmsNoOtherTenant(t *testing.T) {
 	t.Parallel()
 	const samples, busy, flood, allowed = 40, store.MaxBatch, store.MaxQueuedPerApp + 2*store.MaxBatch, 5
 	url := storetest.URL(t)

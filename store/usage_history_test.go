@@ -323,7 +323,7 @@ func (h *history) deposit(rt *rapid.T) {
 func (h *history) changePrice(rt *rapid.T) {
 	f := h.anyFeature(rt)
 	cost, per := metering.Amount(rapid.Uint64Range(0, 60).Draw(rt, "cost")), rapid.Int64Range(1, 4).Draw(rt, "per")
-	if rapid.IntRange(0, 9).Draw(rt, "dear") == 0 {
+	if rapid.IntRange(0, 9).Draw(rt, "expensive") == 0 {
 		cost = metering.MaxAmount / 3
 	}
 	changed, err := h.on(h.nodes[anyNode.Draw(rt, "node")]).UpdateFeature(h.t.Context(), f.Key, metering.FeaturePatch{Cost: &cost, QuantityPerUnit: &per}, h.model.now)
@@ -364,7 +364,7 @@ func (h *history) changeSubscription(rt *rapid.T) {
 	}
 }
 
-// hasWallet reports whether anything has made one: a wished deposit that was
+// hasWallet reports whether anything has made one: a requested deposit that was
 // refused has not.
 func (h *history) hasWallet(identity string) bool {
 	w := h.model.wallets[identity]

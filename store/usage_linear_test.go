@@ -88,7 +88,7 @@ type linearInput struct {
 	amount int64
 }
 
-// linearOutput is what the client was told.
+// linearOutput is what the client received.
 type linearOutput struct {
 	said    string // a verdict or a code; nothing when there was no answer
 	by      int32  // the operation whose transaction or deposit was named

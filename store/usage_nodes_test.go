@@ -211,7 +211,7 @@ func (s shop) hold(tb testing.TB, url, identity string) (release func()) {
 	return func() { noError(tb, tx.Rollback(tb.Context())) }
 }
 
-// standsStill reports whether somebody waits for the wallet's lock.
+// standsStill reports whether a transaction waits for the wallet's lock.
 func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 	tb.Helper()
 	conn := connect(tb, url)

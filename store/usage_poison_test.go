@@ -12,9 +12,9 @@ import (
 	"purser/store/storetest"
 )
 
-// TestPoisonHarmsNobodyElse gives the database a rule that one use of a full batch
+// TestPoisonHarmsNoOtherRequest gives the database a rule that one use of a full batch
 // breaks.
-func TestPoisonHarmsNobodyElse(t *testing.T) {
+func TestPoisonHarmsNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	const requests, wallets = 60, 7
 	const rule = `ALTER TABLE usage_events ADD CONSTRAINT no_poison CHECK (event_id <> 'poison')`

@@ -196,7 +196,7 @@ func TestAnAuthenticatorBesideARevokedAccess(t *testing.T) {
 	org := newOrganization(t, db, "Revoked")
 	owner := newMember(t, db, org, tenancy.Owner)
 	for name, revoke := range map[string]func(user ids.ID) error{
-		"removed from the organization": func(user ids.ID) error { return doorOf(db, owner).RemoveMember(t.Context(), user) },
+		"removed from the organization": func(user ids.ID) error { return orgAs(db, owner).RemoveMember(t.Context(), user) },
 		"made an owner": func(user ids.ID) error {
 			_, err := db.Auth().MakeOwner(t.Context(), people.OrgRef{ID: org.ID}, user.String()+"@example.com", people.CommandLine(moment))
 			return err

@@ -20,13 +20,13 @@ import (
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
-	entrance := db.Auth()
+	auth := db.Auth()
 	owner := connect(t, storetest.URL(t))
 	user := newMember(t, db, newOrganization(t, db, "Sessions"), tenancy.Owner).UserID
 	open := func(t *testing.T, of ids.ID) (token string) {
 		t.Helper()
 		token = rand.Text()
-		opened, err := entrance.OpenSession(t.Context(), token, people.Session{
+		opened, err := auth.OpenSession(t.Context(), token, people.Session{
 			ID: ids.New(), UserID: of, CreatedAt: moment, SeenAt: moment, ExpiresAt: moment + 1000, Address: "192.0.2.1", Agent: "Browser",
 		}, []byte("content"))
 		if err != nil || !opened {
@@ -36,7 +36,7 @@ func TestSessions(t *testing.T) {
 	}
 	found := func(t *testing.T, token string, since, now int64) bool {
 		t.Helper()
-		_, found, err := entrance.SessionContent(t.Context(), token, since, now)
+		_, found, err := auth.SessionContent(t.Context(), token, since, now)
 		noError(t, err)
 		return found
 	}
@@ -68,12 +68,12 @@ func TestSessions(t *testing.T) {
 
 	t.Run("that were ended stay ended", func(t *testing.T) {
 		token := open(t, user)
-		noError(t, entrance.CloseSession(t.Context(), token))
+		noError(t, auth.CloseSession(t.Context(), token))
 		s := people.Session{UserID: user, SeenAt: moment + 100_000, ExpiresAt: moment + 200_000}
-		if there, err := entrance.ContinueSession(t.Context(), token, s, nil); err != nil || there {
+		if there, err := auth.ContinueSession(t.Context(), token, s, nil); err != nil || there {
 			t.Errorf("it is there: %t, %v", there, err)
 		}
-		if touched, err := entrance.TouchSession(t.Context(), token, s); err != nil || touched {
+		if touched, err := auth.TouchSession(t.Context(), token, s); err != nil || touched {
 			t.Errorf("it was touched: %t, %v", touched, err)
 		}
 		if found(t, token, 0, moment) {
@@ -88,7 +88,7 @@ func TestSessions(t *testing.T) {
 			want  bool
 		}{{59_999, false}, {60_000, true}, {60_001, false}} {
 			at := moment + c.after
-			touched, err := entrance.TouchSession(t.Context(), token, people.Session{SeenAt: at, ExpiresAt: at + 1000})
+			touched, err := auth.TouchSession(t.Context(), token, people.Session{SeenAt: at, ExpiresAt: at + 1000})
 			if err != nil || touched != c.want {
 				t.Errorf("after %d ms it was touched: %t, %v", c.after, touched, err)
 			}
@@ -116,7 +116,7 @@ func TestSessions(t *testing.T) {
 		mine, theirs := open(t, first.UserID), open(t, second.UserID)
 		newMember(t, db, org, tenancy.Owner) // the last one cannot step down
 		for _, m := range []tenancy.Member{second, first} {
-			noError(t, doorOf(db, first).ChangeMember(t.Context(), m.UserID, tenancy.Access{Role: tenancy.Support}))
+			noError(t, orgAs(db, first).ChangeMember(t.Context(), m.UserID, tenancy.Access{Role: tenancy.Support}))
 		}
 		if !found(t, mine, 0, moment) || found(t, theirs, 0, moment) {
 			t.Errorf("mine is there: %t, theirs: %t", found(t, mine, 0, moment), found(t, theirs, 0, moment))
@@ -126,11 +126,11 @@ func TestSessions(t *testing.T) {
 
 func TestAttempts(t *testing.T) {
 	t.Parallel()
-	entrance := storetest.Open(t).Auth()
+	auth := storetest.Open(t).Auth()
 	subject := credential.Token(rand.Text()).Hash()
 	var free atomic.Int32
 	atOnce(16, func(int) {
-		attempt, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment)
+		attempt, err := auth.Attempt(t.Context(), subject, credential.Hash{}, moment)
 		if err != nil {
 			t.Error(err)
 		}
@@ -141,11 +141,11 @@ func TestAttempts(t *testing.T) {
 	if free.Load() != 5 {
 		t.Errorf("%d attempts at once were free", free.Load())
 	}
-	if attempt, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || attempt.Wait != time.Second {
+	if attempt, err := auth.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || attempt.Wait != time.Second {
 		t.Errorf("the next waits %s, %v", attempt.Wait, err)
 	}
-	noError(t, entrance.ForgetAttempts(t.Context(), subject, credential.Hash{}))
-	if attempt, err := entrance.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || attempt.Wait != 0 {
+	noError(t, auth.ForgetAttempts(t.Context(), subject, credential.Hash{}))
+	if attempt, err := auth.Attempt(t.Context(), subject, credential.Hash{}, moment); err != nil || attempt.Wait != 0 {
 		t.Errorf("after success it waits %s, %v", attempt.Wait, err)
 	}
 }

@@ -303,7 +303,7 @@ func TestStrayApplicationsAreFoundInEveryTable(t *testing.T) {
 	t.Parallel()
 	url := storetest.FreshURL(t)
 	db := openStore(t, url)
-	newHousehold(t, db, openUsage(t, db))
+	newFixture(t, db, openUsage(t, db))
 	conn := connect(t, url)
 	if list, checked, err := db.Installation().StrayApplications(t.Context()); err != nil || !checked || len(list) > 0 {
 		t.Fatalf("sound tables give %v, %t, %v", list, checked, err)

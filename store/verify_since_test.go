@@ -28,7 +28,7 @@ func (b *books) addOldEvents(t *testing.T, number int) {
 }
 
 // trackAhead records plain events whose ids are of some minutes ahead, so that they are
-// told from those that the test began with.
+// distinguished from those that the test began with.
 func (b *books) trackAhead(t *testing.T, number int) (since time.Time) {
 	t.Helper()
 	for range number {

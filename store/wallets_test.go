@@ -15,7 +15,7 @@ func TestWallets(t *testing.T) {
 	db := storetest.Open(t)
 	app := newTenant(t, db)
 
-	t.Run("are made once for an identity, whoever comes first", func(t *testing.T) {
+	t.Run("are created once for an identity, also at once", func(t *testing.T) {
 		type result struct {
 			wallet  metering.Wallet
 			created bool
@@ -98,7 +98,7 @@ func TestSetBillingPeriod(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	usage := openUsage(t, db)
-	home := newHousehold(t, db, usage)
+	home := newFixture(t, db, usage)
 	_, _, err := home.CreateWallet(t.Context(), ids.New(), "bob", moment)
 	noError(t, err)
 	monthly := metering.BillingPeriod{Interval: metering.Month, Anchor: moment}
@@ -133,7 +133,7 @@ func TestEveryWriterMovesTheWalletsVersion(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	usage := openUsage(t, db)
-	home := newHousehold(t, db, usage)
+	home := newFixture(t, db, usage)
 	owner := connect(t, storetest.URL(t))
 	_, _, err := home.CreateWallet(t.Context(), ids.New(), "bob", moment)
 	noError(t, err)

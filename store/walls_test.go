@@ -34,56 +34,56 @@ import (
 // anyError stands for a refusal that has no code of its own.
 const anyError fault.Code = "*"
 
-// call is one use of a door with what belongs to the household: its ids, keys and
-// identities. The codes are what three callers get: a stranger, who has nothing;
-// a neighbour, who has the same under the same names; and the household itself,
+// call is one use of a handle with what belongs to the fixture: its ids, keys and
+// identities. The codes are what three callers get: another tenant, who has nothing;
+// a tenant with the same under the same names; and the fixture itself,
 // which shows that the arguments do lead to something.
-type call[Door any] struct {
-	method                   string
-	with                     string // which of the arguments is meant, where there are several cases
-	stranger, neighbour, own fault.Code
-	run                      func(context.Context, Door, household) (seen any, err error)
+type call[Handle any] struct {
+	method                      string
+	with                        string // which of the arguments is meant, where there are several cases
+	otherTenant, sameNames, own fault.Code
+	run                         func(context.Context, Handle, fixture) (seen any, err error)
 }
 
 var appCalls = []call[store.App]{
-	{"CreateCredit", "", "", fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CreateCredit", "", "", fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return nil, a.CreateCredit(ctx, h.credit)
 	}},
-	{"Credit", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Credit", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.Credit(ctx, h.credit.Key)
 	}},
-	{"Credits", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Credits", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return page(a.Credits(ctx, store.Page{Limit: 100}))
 	}},
-	{"UpdateCredit", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"UpdateCredit", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.UpdateCredit(ctx, h.credit.Key, metering.CreditPatch{Name: new("Changed")})
 	}},
-	{"CreateFeature", "", fault.CreditNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CreateFeature", "", fault.CreditNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.CreateFeature(ctx, h.feature)
 	}},
-	{"Feature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Feature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.Feature(ctx, h.feature.Key)
 	}},
-	{"Features", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Features", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return page(a.Features(ctx, store.Page{Limit: 100}))
 	}},
-	{"UpdateFeature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"UpdateFeature", "", fault.FeatureNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.UpdateFeature(ctx, h.feature.Key, metering.FeaturePatch{Name: new("Changed")}, moment)
 	}},
-	{"CreatePlan", "", fault.FeatureNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CreatePlan", "", fault.FeatureNotFound, fault.AlreadyExists, fault.AlreadyExists, func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return createPlan(ctx, a, h.plan.ID)
 	}},
-	{"Plan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Plan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.Plan(ctx, h.plan.Key)
 	}},
-	{"Plans", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Plans", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return page(a.Plans(ctx, store.Page{Limit: 100}))
 	}},
-	{"UpdatePlan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"UpdatePlan", "", fault.PlanNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.UpdatePlan(ctx, h.plan.Key, billing.PlanPatch{Name: new("Changed")})
 	}},
-	{"Catalog", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Catalog(ctx) }},
-	{"ApplyCatalog", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Catalog", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) { return a.Catalog(ctx) }},
+	{"ApplyCatalog", "", "", "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		stored, err := a.Catalog(ctx)
 		if err != nil {
 			return nil, err
@@ -94,75 +94,75 @@ var appCalls = []call[store.App]{
 		})
 		return nil, err
 	}},
-	{"CreateKey", "its scope", fault.APIKeyNotFound, fault.APIKeyNotFound, anyError, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CreateKey", "its scope", fault.APIKeyNotFound, fault.APIKeyNotFound, anyError, func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return nil, a.CreateKey(ctx, h.key)
 	}},
-	{"Key", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Key", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.Key(ctx, h.key.ID)
 	}},
-	{"Keys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Keys", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return page(a.Keys(ctx, store.Page{Limit: 100}))
 	}},
-	{"UseKey", "", fault.InvalidAPIKey, fault.InvalidAPIKey, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"UseKey", "", fault.InvalidAPIKey, fault.InvalidAPIKey, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.UseKey(ctx, h.key.ID, moment)
 	}},
-	{"RevokeKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"RevokeKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.RevokeKey(ctx, h.key.ID, moment)
 	}},
-	{"AnnounceExpiringKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"AnnounceExpiringKeys", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return a.AnnounceExpiringKeys(ctx, moment)
 	}},
-	{"RevokeKeys", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"RevokeKeys", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return a.RevokeKeys(ctx, moment)
 	}},
-	{"Impact", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return a.Impact(ctx, moment) }},
-	{"Archive", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Impact", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) { return a.Impact(ctx, moment) }},
+	{"Archive", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		if err := a.Archive(ctx, tenancy.Application{}, moment); err != nil {
 			return nil, err
 		}
 		return nil, a.Restore(ctx)
 	}},
-	{"Restore", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) { return nil, a.Restore(ctx) }},
-	{"RotateKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Restore", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) { return nil, a.Restore(ctx) }},
+	{"RotateKey", "", fault.APIKeyNotFound, fault.APIKeyNotFound, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.RotateKey(ctx, h.key.ID, func(old keys.APIKey) (keys.Rotated, error) {
 			return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneHour}, tenancy.AllPermissions(), moment, rand.Reader)
 		})
 	}},
-	{"CreateWallet", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"CreateWallet", "", "", "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		w, _, err := a.CreateWallet(ctx, ids.New(), h.deposit.Identity, moment)
 		return w, err
 	}},
-	{"RecordAction", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"RecordAction", "", "", "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return nil, a.RecordAction(ctx, "subscription.cancel", h.deposit.Identity, nil)
 	}},
-	{"Wallet", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Wallet", "", fault.WalletNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.Wallet(ctx, h.deposit.Identity)
 	}},
-	{"Wallets", "", "", "", "", func(ctx context.Context, a store.App, _ household) (any, error) {
+	{"Wallets", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) {
 		return page(a.Wallets(ctx, store.Page{Limit: 100}))
 	}},
-	{"SetBillingPeriod", "", fault.WalletNotFound, fault.BillingPeriodLocked, fault.BillingPeriodLocked, func(ctx context.Context, a store.App, h household) (any, error) {
+	{"SetBillingPeriod", "", fault.WalletNotFound, fault.BillingPeriodLocked, fault.BillingPeriodLocked, func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.SetBillingPeriod(ctx, h.deposit.Identity, metering.BillingPeriod{Interval: metering.Day})
 	}},
-	{"Deposit", "its idempotency key", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Deposit", "its idempotency key", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		d, _, err := a.Deposit(ctx, depositOf(h.deposit.Identity, h.credit.Key, 5, *h.deposit.IdempotencyKey))
 		return d, err
 	}},
-	{"Deposit", "its identity", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Deposit", "its identity", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		d, _, err := a.Deposit(ctx, depositOf(h.deposit.Identity, h.credit.Key, 5, ids.New().String()))
 		return d, err
 	}},
-	{"Deposits", "", "", "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Deposits", "", "", "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		list, _, err := a.Deposits(ctx, store.DepositPage{Identity: h.deposit.Identity, Limit: 100})
 		return list, err
 	}},
-	{"PutSubscription", "", fault.WalletNotFound, anyError, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"PutSubscription", "", fault.WalletNotFound, anyError, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return nil, a.PutSubscription(ctx, h.deposit.Identity, h.subscription)
 	}},
-	{"By", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"By", "", fault.CreditNotFound, "", "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		return a.By(actor).UpdateCredit(ctx, h.credit.Key, metering.CreditPatch{Name: new("Changed")})
 	}},
-	{"Adjust", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h household) (any, error) {
+	{"Adjust", "", fault.WalletNotFound, fault.WalletNotFound, "", func(ctx context.Context, a store.App, h fixture) (any, error) {
 		requested := h.adjustment()
 		requested.ID = ids.New()
 		return nil, a.Adjust(ctx, requested)
@@ -170,104 +170,104 @@ var appCalls = []call[store.App]{
 }
 
 var verifyCalls = []call[verify.App]{
-	{"Claim", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+	{"Claim", "", "", "", "", func(ctx context.Context, a verify.App, _ fixture) (any, error) {
 		return a.Claim(ctx, verify.NewEntries, moment, time.Hour, time.Minute)
 	}},
-	{"Finish", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+	{"Finish", "", "", "", "", func(ctx context.Context, a verify.App, _ fixture) (any, error) {
 		return nil, a.Finish(ctx, verify.Run{Kind: verify.AllEntries, StartedAt: moment, FinishedAt: moment}, nil)
 	}},
-	{"Runs", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+	{"Runs", "", "", "", "", func(ctx context.Context, a verify.App, _ fixture) (any, error) {
 		return a.Runs(ctx)
 	}},
-	{"SealDigest", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+	{"SealDigest", "", "", "", "", func(ctx context.Context, a verify.App, _ fixture) (any, error) {
 		return a.SealDigest(ctx)
 	}},
-	{"Verify", "", "", "", "", func(ctx context.Context, a verify.App, _ household) (any, error) {
+	{"Verify", "", "", "", "", func(ctx context.Context, a verify.App, _ fixture) (any, error) {
 		return a.Verify(ctx, verify.Options{New: true, Record: true, Now: moment})
 	}},
 }
 
 var orgCalls = []call[people.Org]{
-	{"Organization", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Organization", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.Organization(ctx)
 	}},
-	{"CreateApplication", "its organization", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"CreateApplication", "its organization", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		requested := h.application
 		requested.ID = ids.New()
 		return o.CreateApplication(ctx, requested)
 	}},
-	{"Application", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"Application", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		return o.Application(ctx, h.application.ID)
 	}},
-	{"Applications", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Applications", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.Applications(ctx)
 	}},
-	{"UpdateApplication", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"UpdateApplication", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		requested := h.application
 		requested.Name = "Changed"
 		return nil, o.UpdateApplication(ctx, requested)
 	}},
-	{"MailRoster", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"MailRoster", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.MailRoster(ctx)
 	}},
-	{"Members", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Members", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.Members(ctx)
 	}},
-	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"ChangeMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		return nil, o.By(actorOf(h.owner)).ChangeMember(ctx, h.owner.UserID, tenancy.Access{Role: tenancy.Owner})
 	}},
-	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, fault.LastOwner, func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"RemoveMember", "", fault.PathNotFound, fault.PathNotFound, fault.LastOwner, func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		return nil, o.By(actorOf(h.owner)).RemoveMember(ctx, h.owner.UserID)
 	}},
-	{"Roster", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Roster", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.Roster(ctx)
 	}},
-	{"Rename", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Rename", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return nil, o.Rename(ctx, "Changed")
 	}},
-	{"Archive", "", fault.Archived, fault.Archived, fault.Archived, func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Archive", "", fault.Archived, fault.Archived, fault.Archived, func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return nil, o.Archive(ctx, moment)
 	}},
-	{"Restore", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) { return nil, o.Restore(ctx) }},
-	{"RequireFactor", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"Restore", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) { return nil, o.Restore(ctx) }},
+	{"RequireFactor", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return nil, o.RequireFactor(ctx, true)
 	}},
-	{"By", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"By", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return nil, o.By(actor).Rename(ctx, "Changed")
 	}},
-	{"Invite", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"Invite", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		i, link := invitationOf(h)
 		return nil, o.Invite(ctx, i, link)
 	}},
-	{"Invitations", "", "", "", "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"Invitations", "", "", "", "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		if err := inviteAtHome(ctx, h, ids.New()); err != nil {
 			return nil, err
 		}
 		return o.Invitations(ctx, moment)
 	}},
-	{"WithdrawInvitation", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"WithdrawInvitation", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		id := ids.New()
 		if err := inviteAtHome(ctx, h, id); err != nil {
 			return nil, err
 		}
 		return nil, o.By(actorOf(h.owner)).WithdrawInvitation(ctx, id, moment)
 	}},
-	{"AuditLog", "", "", "", "", func(ctx context.Context, o people.Org, h household) (any, error) {
+	{"AuditLog", "", "", "", "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
 		if err := inviteAtHome(ctx, h, ids.New()); err != nil {
 			return nil, err
 		}
 		list, _, err := o.AuditLog(ctx, people.AuditPage{Limit: 100})
 		return list, err
 	}},
-	{"VerifyAudit", "", "", "", "", func(ctx context.Context, o people.Org, _ household) (any, error) {
+	{"VerifyAudit", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.VerifyAudit(ctx)
 	}},
 }
 
-// actor is somebody who acts by hand.
+// actor is a member who acts by hand.
 var actor = audit.Actor{Name: "ann@example.com", Address: "192.0.2.1", At: moment}
 
-func invitationOf(h household) (people.Invitation, credential.Hash) {
+func invitationOf(h fixture) (people.Invitation, credential.Hash) {
 	id := ids.New()
 	return people.Invitation{
 		ID: id, OrgID: h.org.ID, Note: "Bob", Access: tenancy.Access{Role: tenancy.Support},
@@ -275,8 +275,8 @@ func invitationOf(h household) (people.Invitation, credential.Hash) {
 	}, credential.Token(id.String()).Hash()
 }
 
-// inviteAtHome makes an invitation of the household's own, which others look for.
-func inviteAtHome(ctx context.Context, h household, id ids.ID) error {
+// inviteAtHome makes an invitation of the fixture's own, which others look for.
+func inviteAtHome(ctx context.Context, h fixture, id ids.ID) error {
 	i, link := invitationOf(h)
 	i.ID = id
 	return h.db.Org(h.org.ID).By(actor).Invite(ctx, i, link)
@@ -284,9 +284,9 @@ func inviteAtHome(ctx context.Context, h household, id ids.ID) error {
 
 func page[T any](list []T, _ bool, err error) (any, error) { return list, err }
 
-// The first wall by itself: through the door of one application or organization
+// The first wall by itself: through the handle of one application or organization
 // there is no way to another, whatever one brings along.
-func TestDoorsLeadToOneTenant(t *testing.T) {
+func TestHandlesLeadToOneTenant(t *testing.T) {
 	t.Parallel()
 	calls := slices.Concat(appCalls, alertCalls)
 	everyMethodHasACall(t, calls)
@@ -301,15 +301,15 @@ func TestDoorsLeadToOneTenant(t *testing.T) {
 	everyHandleIsTried(t, reflect.TypeFor[store.App](), reflect.TypeFor[reports.App](), reflect.TypeFor[notifications.App](), reflect.TypeFor[rollups.App](), reflect.TypeFor[queue.App](), reflect.TypeFor[verify.App](),
 		reflect.TypeFor[payments.Accounts](), reflect.TypeFor[sales]().Field(0).Type)
 	url := urlWithoutPolicies(t)
-	throughDoors(t, url, calls, func(a tenant) store.App { return a.App })
-	throughDoors(t, url, reportCalls, tenant.Reports)
-	throughDoors(t, url, notificationCalls, tenant.Notifications)
-	throughDoors(t, url, rollupCalls, tenant.Rollups)
-	throughDoors(t, url, verifyCalls, tenant.Verification)
-	throughDoors(t, url, queueCalls, tenant.Queue)
-	throughDoors(t, url, accountCalls, tenant.Accounts)
-	throughDoors(t, url, salesCalls, func(a tenant) sales { return sales{a.Payments(), a.Queue()} })
-	throughDoors(t, url, orgCalls, func(a tenant) people.Org { return a.db.Org(a.org.ID) })
+	throughHandles(t, url, calls, func(a tenant) store.App { return a.App })
+	throughHandles(t, url, reportCalls, tenant.Reports)
+	throughHandles(t, url, notificationCalls, tenant.Notifications)
+	throughHandles(t, url, rollupCalls, tenant.Rollups)
+	throughHandles(t, url, verifyCalls, tenant.Verification)
+	throughHandles(t, url, queueCalls, tenant.Queue)
+	throughHandles(t, url, accountCalls, tenant.Accounts)
+	throughHandles(t, url, salesCalls, func(a tenant) sales { return sales{a.Payments(), a.Queue()} })
+	throughHandles(t, url, orgCalls, func(a tenant) people.Org { return a.db.Org(a.org.ID) })
 }
 
 // urlWithoutPolicies is a database in which the third wall is down. A statement
@@ -324,16 +324,16 @@ func urlWithoutPolicies(t *testing.T) string {
 	return url
 }
 
-func everyMethodHasACall[Door any](t *testing.T, calls []call[Door]) {
+func everyMethodHasACall[Handle any](t *testing.T, calls []call[Handle]) {
 	t.Helper()
 	called := make(map[string]bool)
 	for _, c := range calls {
 		called[c.method] = true
 	}
-	door := reflect.TypeFor[Door]()
-	for i := range door.NumMethod() {
-		if name := door.Method(i).Name; !called[name] {
-			t.Errorf("%s.%s is not tried from outside: add a call", door.Name(), name)
+	handle := reflect.TypeFor[Handle]()
+	for i := range handle.NumMethod() {
+		if name := handle.Method(i).Name; !called[name] {
+			t.Errorf("%s.%s is not tried from outside: add a call", handle.Name(), name)
 		}
 	}
 }
@@ -354,25 +354,25 @@ func everyHandleIsTried(t *testing.T, tried ...reflect.Type) {
 	}
 }
 
-func throughDoors[Door any](t *testing.T, url string, calls []call[Door], door func(tenant) Door) {
+func throughHandles[Handle any](t *testing.T, url string, calls []call[Handle], handle func(tenant) Handle) {
 	db, owner := openStore(t, url), connect(t, url)
 	usage, tables := openUsage(t, db), tablesOfTenants(t, owner)
-	neighbour := newHousehold(t, db, usage).tenant
-	var home household
-	used := true // by a call that may have written, so the next call gets another household
+	sameNames := newFixture(t, db, usage).tenant
+	var home fixture
+	used := true // by a call that may have written, so the next call gets another fixture
 	for _, c := range calls {
-		t.Run(strings.TrimSpace(reflect.TypeFor[Door]().Name()+"."+c.method+" "+c.with), func(t *testing.T) {
-			stranger := newTenant(t, db)
+		t.Run(strings.TrimSpace(reflect.TypeFor[Handle]().Name()+"."+c.method+" "+c.with), func(t *testing.T) {
+			otherTenant := newTenant(t, db)
 			if used {
-				home = newHousehold(t, db, usage)
+				home = newFixture(t, db, usage)
 			}
 			used = true
 			before := dumpTables(t, owner, tables, home)
 			for name, foreign := range map[string]struct {
 				tenant
 				want fault.Code
-			}{"a stranger": {stranger, c.stranger}, "a neighbour": {neighbour, c.neighbour}} {
-				seen, err := c.run(t.Context(), door(foreign.tenant), home)
+			}{"another tenant": {otherTenant, c.otherTenant}, "a tenant with the same names": {sameNames, c.sameNames}} {
+				seen, err := c.run(t.Context(), handle(foreign.tenant), home)
 				expect(t, name, err, foreign.want)
 				if err == nil {
 					seesNothing(t, name, seen, home)
@@ -381,8 +381,8 @@ func throughDoors[Door any](t *testing.T, url string, calls []call[Door], door f
 					t.Errorf("%s has changed the rows from\n%s\nto\n%s", name, before, after)
 				}
 			}
-			_, err := c.run(t.Context(), door(home.tenant), home)
-			expect(t, "the household", err, c.own)
+			_, err := c.run(t.Context(), handle(home.tenant), home)
+			expect(t, "the fixture", err, c.own)
 			used = t.Failed() || err != nil || dumpTables(t, owner, tables, home) != before
 		})
 	}
@@ -398,8 +398,8 @@ func expect(t *testing.T, who string, err error, want fault.Code) {
 	}
 }
 
-// seesNothing looks for the household's ids in all that came back.
-func seesNothing(t *testing.T, who string, seen any, h household) {
+// seesNothing looks for the fixture's ids in all that came back.
+func seesNothing(t *testing.T, who string, seen any, h fixture) {
 	t.Helper()
 	text := fmt.Sprintf("%+v", seen)
 	for name, id := range map[string]ids.ID{
@@ -412,15 +412,15 @@ func seesNothing(t *testing.T, who string, seen any, h household) {
 	}
 }
 
-// dump is every row of the household, each with the transaction that wrote it, so
+// dump is every row of the fixture, each with the transaction that wrote it, so
 // that even a change to the same values shows.
-func dump(t *testing.T, on *pgx.Conn, h household) string {
+func dump(t *testing.T, on *pgx.Conn, h fixture) string {
 	t.Helper()
 	return dumpTables(t, on, tablesOfTenants(t, on), h)
 }
 
 // dumpTables is dump with the tables that tablesOfTenants lists, in one round trip.
-func dumpTables(t *testing.T, on *pgx.Conn, tables []string, h household) string {
+func dumpTables(t *testing.T, on *pgx.Conn, tables []string, h fixture) string {
 	t.Helper()
 	var rows []string
 	var batch pgx.Batch

@@ -12,8 +12,8 @@ func TestMembersChooseTheirMails(t *testing.T) {
 		live   bool
 		want   [3]bool // by MailTopics
 	}{
-		"owners hear of webhooks and keys":              {owner, nil, false, [3]bool{false, true, true}},
-		"others hear of nothing":                        {admin, nil, true, [3]bool{}},
+		"owners get mails about webhooks and keys":      {owner, nil, false, [3]bool{false, true, true}},
+		"others get none":                               {admin, nil, true, [3]bool{}},
 		"an owner may want nothing":                     {owner, MailPreferences{MailWebhooks: MailNone, MailKeys: MailNone}, true, [3]bool{}},
 		"all of every application":                      {admin, MailPreferences{MailAlerts: MailAll, MailWebhooks: MailAll, MailKeys: MailAll}, false, [3]bool{true, true, true}},
 		"live applications only":                        {admin, MailPreferences{MailAlerts: MailLive, MailKeys: MailLive}, true, [3]bool{true, false, true}},

@@ -213,7 +213,7 @@ func TestCheckRemove(t *testing.T) {
 	})
 }
 
-func TestNobodyGivesWhatTheyLack(t *testing.T) {
+func TestMembersGrantOnlyWhatTheyHave(t *testing.T) {
 	accesses := rapid.Custom(func(t *rapid.T) Access {
 		a := Access{Role: rapid.SampledFrom(Roles()).Draw(t, "role")}
 		if a.Role == Custom {

@@ -126,7 +126,7 @@ func TestDocs(t *testing.T) {
 	t.Run("leads back who is signed in, and to the sign-in who is not", func(t *testing.T) {
 		member := r.join(t, tenancy.Developer)
 		if page := member.get(t, "/docs"); !strings.Contains(page.body, `href="/o"`) || strings.Contains(page.body, `href="/login"`) {
-			t.Error("somebody who is signed in finds no way back")
+			t.Error("a signed-in visitor finds no way back")
 		}
 		if page := guest.get(t, "/docs"); !strings.Contains(page.body, `href="/login"`) {
 			t.Error("a guest finds no way in")

@@ -50,7 +50,7 @@ func TestAuthenticator(t *testing.T) {
 			t.Error("it is on")
 		}
 	})
-	t.Run("takes no seed that was sealed for somebody else", func(t *testing.T) {
+	t.Run("takes no seed that was sealed for another user", func(t *testing.T) {
 		other := r.join(t, tenancy.Support)
 		if got := other.post(t, "/account/factor", url.Values{"seed": {hidden(page.body, "seed")}, "code": {code(seed)}}); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("status %d", got.status)

@@ -321,7 +321,7 @@ func TestRotatingAKey(t *testing.T) {
 		}
 	})
 
-	t.Run("is told in the audit log", func(t *testing.T) {
+	t.Run("is in the audit log", func(t *testing.T) {
 		if action, target, text := r.lastAction(t); action != "key.rotate" || target != old.ID.Format(ids.APIKey) || strings.Contains(text, secret) {
 			t.Errorf("%s of %s: %s", action, target, text)
 		}

@@ -44,7 +44,7 @@ func expected(r site.Route, role tenancy.Role, own bool) func(seen) bool {
 
 // Every row of every table is tried by every role, in the organization that they
 // belong to and in another. A new row is tried from its first day on.
-func TestEveryRouteKeepsItsDoor(t *testing.T) {
+func TestEveryRouteKeepsItsAccessRule(t *testing.T) {
 	t.Parallel()
 	r, foreign := newHarness(t), newHarness(t)
 	roles := []tenancy.Role{"", tenancy.Owner, tenancy.Admin, tenancy.Developer, tenancy.Support}

@@ -208,7 +208,7 @@ func TestMembers(t *testing.T) {
 			t.Errorf("an admin gets the form for an owner: status %d", got.status)
 		}
 		if role(t, owner) != tenancy.Owner || role(t, admin) != tenancy.Admin || role(t, helper) != tenancy.Custom {
-			t.Error("somebody's role has changed")
+			t.Error("another member's role has changed")
 		}
 	})
 

@@ -32,7 +32,7 @@ func TestSessions(t *testing.T) {
 		there.user = here.user
 		there.header.Set("User-Agent", `<script>alert(1)</script>`)
 		there.signIn(t)
-		clock.advance(time.Minute) // after which it is noted anew where a session is
+		clock.advance(time.Minute) // after which a session's place is stored again
 		there.get(t, "/account")
 		page := here.get(t, "/account")
 		if !strings.Contains(page.body, "This browser") || strings.Contains(page.body, "<script>alert") || !strings.Contains(page.body, "&lt;script&gt;alert(1)") {
@@ -42,7 +42,7 @@ func TestSessions(t *testing.T) {
 		id, _, _ := strings.Cut(rest, "/end")
 		otherUser := r.join(t, tenancy.Owner)
 		if got := otherUser.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusNotFound {
-			t.Errorf("somebody else ends it: %d", got.status)
+			t.Errorf("another user ends it: %d", got.status)
 		}
 		inside(t, there, true)
 		if got := here.post(t, "/account/sessions/ses_"+id+"/end", nil); got.status != http.StatusSeeOther {

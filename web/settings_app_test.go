@@ -172,7 +172,7 @@ func TestThePaymentProvider(t *testing.T) {
 		}
 	})
 
-	t.Run("shows four characters of its key, and how it is told of events", func(t *testing.T) {
+	t.Run("shows four characters of its key, and how it gets events", func(t *testing.T) {
 		_, err := r.db.PaymentAccounts(r.app.Scope()).PutConnection(t.Context(), payments.Connection{
 			ID: ids.New(), Mode: payments.StripeConnection, AccountID: "acct_1Example", SealedKey: []byte("sealed"), KeyLastFour: "9fQ2",
 		}, r.site.Now())

@@ -17,7 +17,7 @@ func TestAdjustPage(t *testing.T) {
 	d.deposit(t, "ann", 10)
 	path := d.walletPath(t, "ann", "adjust")
 	admin := d.join(t, tenancy.Admin)
-	wish := func(id ids.ID) url.Values {
+	adjustment := func(id ids.ID) url.Values {
 		return url.Values{"entry": {id.Format(ids.Transaction)}, "credit": {"tokens"}, "amount": {"2.5"}, "direction": {"out"}, "reason": {"granted twice"}}
 	}
 	holds := func(t *testing.T, want string) {
@@ -31,7 +31,7 @@ func TestAdjustPage(t *testing.T) {
 	t.Run("support and developers are refused, by a forged form as well", func(t *testing.T) {
 		for _, role := range []tenancy.Role{tenancy.Support, tenancy.Developer} {
 			b := d.join(t, role)
-			if get, post := b.get(t, path), b.post(t, path, wish(ids.New())); get.status != http.StatusForbidden || post.status != http.StatusForbidden {
+			if get, post := b.get(t, path), b.post(t, path, adjustment(ids.New())); get.status != http.StatusForbidden || post.status != http.StatusForbidden {
 				t.Errorf("%s: %d and %d", role, get.status, post.status)
 			}
 		}
@@ -44,14 +44,14 @@ func TestAdjustPage(t *testing.T) {
 		if !strings.Contains(page.body, `value="much"`) {
 			t.Error("the amount is gone")
 		}
-		too := wish(ids.New())
+		too := adjustment(ids.New())
 		too.Set("amount", "10.000000001")
 		says(t, admin.post(t, path, too), http.StatusUnprocessableEntity, "The balance is 10")
 		holds(t, "10")
 	})
 
 	t.Run("writes the journal and the audit log, once for a form that is sent twice", func(t *testing.T) {
-		form := wish(ids.New())
+		form := adjustment(ids.New())
 		for range 2 {
 			if page := admin.post(t, path, form); page.status != http.StatusSeeOther || page.location != d.walletPath(t, "ann") {
 				t.Fatalf("status %d, to %s", page.status, page.location)
@@ -64,7 +64,7 @@ func TestAdjustPage(t *testing.T) {
 		if len(log) != 1 || log[0].Action != "balance.adjust" || log[0].UserID != admin.user.ID || !strings.Contains(log[0].After, "granted twice") {
 			t.Errorf("the audit log has %+v", log)
 		}
-		whole := wish(ids.New())
+		whole := adjustment(ids.New())
 		whole.Set("amount", "7.5")
 		for range 2 {
 			if page := admin.post(t, path, whole); page.status != http.StatusSeeOther {

@@ -396,7 +396,7 @@ func TestSupportLists(t *testing.T) {
 				}
 			}
 			if strings.Contains(path, "none") && strings.Count(file.body, "\n") != 1 {
-				t.Errorf("the filter is not heard:\n%s", file.body)
+				t.Errorf("the filter is ignored:\n%s", file.body)
 			}
 		}
 	})
@@ -419,7 +419,7 @@ func TestSupportLists(t *testing.T) {
 		says(t, support.get(t, d.appPath()), http.StatusOK, "Charged 1 .5 tokens" /* decimals are set apart */, "Denied 1", "Active wallets 1", "Deposits 10 tokens", "insufficient_balance", "None in the previous 30 days")
 		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "None yesterday")
 	})
-	t.Run("the overview leads somebody new", func(t *testing.T) {
+	t.Run("the overview leads a newcomer", func(t *testing.T) {
 		r := newHarness(t)
 		says(t, r.join(t, tenancy.Owner).get(t, r.appPath()), http.StatusOK, "Create a credit", "Track your first event", "No features used in this period")
 	})

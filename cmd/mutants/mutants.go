@@ -40,7 +40,7 @@ var usageMutants = []mutant{
 		once("api/validate.go", "if given, ok := object[idempotencyField]; ok && given != value {", "if given, ok := object[idempotencyField]; ok && given == nil {")),
 	bug("a batch gives up the token that it needs for a full bucket", "./api", "TestBatchesCountAgainstTheRateLimit",
 		once("api/batch.go", "claim{tokens: tokens, held: 1}", "claim{tokens: tokens - 1}")),
-	bug("a batch costs no more than a full bucket", "./api", "TestBatchesPassWhenTheyWereToldTo",
+	bug("a batch costs no more than a full bucket", "./api", "TestBatchesPassAfterTheirRetryAfter",
 		once("api/bucket.go", "rest += time.Duration(c.tokens) * b.interval", "rest += time.Duration(min(c.tokens, b.burst)) * b.interval")),
 	bug("let one network hold all connections", "./cmd/purser", "TestOneNetworkCannotHoldAllConnections",
 		once("cmd/purser/connections.go", "own.open >= l.limit-len(l.open)", "own.open >= l.limit")),

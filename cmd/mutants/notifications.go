@@ -1,6 +1,6 @@
 package main
 
-// Bugs in what other systems are told.
+// Bugs in what is sent to other systems.
 var notificationMutants = []mutant{
 	bug("a notification is inserted after the commit", "./store/notifications", "TestNotificationsNeedTheirTransaction",
 		once("store/internal/pg/tx.go", "	notified bool             // it inserted notifications\n", "	notified bool             // it inserted notifications\n	after    []func(context.Context, *Tx) error\n"),

@@ -32,7 +32,7 @@ var walletMutants = []mutant{
 		once("store/internal/identities/renames.go", "if metering.IsTombstone(w.Identity) {", "if w.Identity == requested.From {")),
 	bug("an erasure takes the wallet that has the identity by now", "./store", "TestRefusedErasuresChangeNothing",
 		once("store/internal/identities/erasures.go", " || !requested.WalletID.IsZero() && requested.WalletID != locked[0].ID {", " {")),
-	bug("a repeated key says of another customer that they are erased", "./store", "TestARepeatedErasureIsToldByItsIdentity",
+	bug("a repeated key says of another customer that they are erased", "./store", "TestARepeatedErasureIsRecognizedByItsIdentity",
 		once("store/internal/identities/erasures.go", "same := c.From == requested.Identity ||", "same := c.From != \"\" ||")),
 	bug("a rename leaves the caches of other nodes as they are", "./store", "TestRenamedWalletIsTheSame",
 		once("store/internal/identities/renames.go", "version = version + $4", "version = version + $4 * 0"),

@@ -85,7 +85,7 @@ func TestRepeatedErrorsAreCollapsed(t *testing.T) {
 			t.Errorf("%d lines: %v", len(lines), lines)
 		}
 	})
-	t.Run("the number of lines told apart is bounded", func(t *testing.T) {
+	t.Run("the number of distinct lines is bounded", func(t *testing.T) {
 		t.Parallel()
 		log, r, out := newLog()
 		for i := range maxRepeats + 500 {

@@ -118,7 +118,7 @@ func addressIn(greeting string) string {
 	return address
 }
 
-// startServer starts the product for who only talks to its API.
+// startServer starts the product for tests of its API only.
 func startServer(t *testing.T, settings ...string) (base string, environ []string) {
 	t.Helper()
 	p := startProduct(t, settings...)

@@ -212,7 +212,7 @@ func TestAChangedKeySealsEverythingAnew(t *testing.T) {
 			t.Errorf("%v, %s", err, said.String())
 		}
 	})
-	t.Run("but for what neither key can open, which is told", func(t *testing.T) {
+	t.Run("but for what neither key can open, which is reported", func(t *testing.T) {
 		_, err := s.db.PaymentAccounts(s.apps[0]).PutConnection(t.Context(), payments.Connection{
 			ID: ids.New(), Mode: payments.StripeConnection, Live: true, AccountID: "acct_lost", SealedKey: []byte("of another age"),
 		}, 1)

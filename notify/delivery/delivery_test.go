@@ -37,8 +37,8 @@ func noError(tb testing.TB, err error) {
 	}
 }
 
-// rig is an application with a dispatcher whose clock the test moves.
-type rig struct {
+// harness is an application with a dispatcher whose clock the test moves.
+type harness struct {
 	*testing.T
 	db         *store.Store
 	queue      *jobs.Queue
@@ -50,13 +50,13 @@ type rig struct {
 	now time.Time
 }
 
-func (r *rig) time() time.Time {
+func (r *harness) time() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now
 }
 
-func (r *rig) advance(d time.Duration) {
+func (r *harness) advance(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now = r.now.Add(d)
@@ -64,14 +64,14 @@ func (r *rig) advance(d time.Duration) {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-func newRig(t *testing.T, change func(*delivery.Options)) *rig {
+func newHarness(t *testing.T, change func(*delivery.Options)) *harness {
 	t.Helper()
-	return newRigOn(t, storetest.Open(t), change)
+	return newHarnessOn(t, storetest.Open(t), change)
 }
 
-func newRigOn(t *testing.T, db *store.Store, change func(*delivery.Options)) *rig {
+func newHarnessOn(t *testing.T, db *store.Store, change func(*delivery.Options)) *harness {
 	t.Helper()
-	r := &rig{T: t, db: db, now: time.Now()}
+	r := &harness{T: t, db: db, now: time.Now()}
 	r.queue = jobs.New(jobs.Options{Store: r.db, Now: r.time, Observe: func(jobs.Run) { r.runs.Add(1) }})
 	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
 	noError(t, err)
@@ -84,8 +84,8 @@ func newRigOn(t *testing.T, db *store.Store, change func(*delivery.Options)) *ri
 	return r
 }
 
-// application creates the application of the rig.
-func (r *rig) application() {
+// application creates the application of the harness.
+func (r *harness) application() {
 	r.Helper()
 	now := r.time().UnixMilli()
 	org, err := tenancy.NewOrganization(ids.New(), "Org "+ids.New().String(), now)
@@ -98,7 +98,7 @@ func (r *rig) application() {
 	noError(r, r.db.App(r.scope).CreateCredit(r.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: now}))
 }
 
-func (r *rig) endpoint(url string, types ...notify.Type) (notify.Endpoint, notify.Secret) {
+func (r *harness) endpoint(url string, types ...notify.Type) (notify.Endpoint, notify.Secret) {
 	r.Helper()
 	e, secret, err := r.dispatcher.Create(r.Context(), r.scope, audit.Actor{}, delivery.Draft{URL: url, Types: types, Now: r.time().UnixMilli()})
 	noError(r, err)
@@ -106,7 +106,7 @@ func (r *rig) endpoint(url string, types ...notify.Type) (notify.Endpoint, notif
 }
 
 // deposit makes a notification, as any change does.
-func (r *rig) deposit() {
+func (r *harness) deposit() {
 	r.Helper()
 	key := ids.New().String()
 	_, _, err := r.db.App(r.scope).Deposit(r.Context(), store.Deposit{
@@ -116,12 +116,12 @@ func (r *rig) deposit() {
 }
 
 // drain numbers and sends what is due.
-func (r *rig) drain() {
+func (r *harness) drain() {
 	r.Helper()
 	noError(r, r.queue.DrainLane(r.Context(), r.scope.AppID, delivery.Lane))
 }
 
-func (r *rig) stored(id ids.ID) notify.Endpoint {
+func (r *harness) stored(id ids.ID) notify.Endpoint {
 	r.Helper()
 	e, err := r.db.Notifications(r.scope).Endpoint(r.Context(), id)
 	noError(r, err)
@@ -129,7 +129,7 @@ func (r *rig) stored(id ids.ID) notify.Endpoint {
 }
 
 // attempts are those of the newest notification.
-func (r *rig) attempts() []notifications.Attempt {
+func (r *harness) attempts() []notifications.Attempt {
 	r.Helper()
 	page, err := r.db.Notifications(r.scope).Feed(r.Context(), notifications.Query{After: -1, Limit: 200})
 	noError(r, err)
@@ -211,7 +211,7 @@ func chain(t *testing.T, got []received, from int64) {
 
 func TestDeliveriesAreSignedAndLinked(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	hooks := newReceiver(t, nil)
 	e, secret := r.endpoint(hooks.URL+"/hooks", notify.DepositCreated)
 	other := newReceiver(t, nil)
@@ -252,7 +252,7 @@ func TestDeliveriesAreSignedAndLinked(t *testing.T) {
 
 func TestFailedDeliveriesAreRetried(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	hooks := newReceiver(t, func(n int, w http.ResponseWriter, _ *http.Request) {
 		if n < 4 {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -326,7 +326,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, func(o *delivery.Options) {
+			r := newHarness(t, func(o *delivery.Options) {
 				if name == "no answer" {
 					o.Timeout = 50 * time.Millisecond
 				}
@@ -367,7 +367,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 // An endpoint that accepts nothing is paused, and gets everything when it is enabled.
 func TestAPausedEndpointLosesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	var mu sync.Mutex
 	works := false
 	hooks := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -429,7 +429,7 @@ func TestAPausedEndpointLosesNothing(t *testing.T) {
 }
 
 // move has an endpoint send to another URL.
-func (r *rig) move(id ids.ID, url string) {
+func (r *harness) move(id ids.ID, url string) {
 	_, err := r.db.Notifications(r.scope).UpdateEndpoint(r.Context(), id, notify.EndpointPatch{URL: &url}, false)
 	if err != nil {
 		r.Error(err)
@@ -442,7 +442,7 @@ func TestAnEndpointThatMovesIsJudgedByItsNewURL(t *testing.T) {
 	for name, status := range map[string]int{"gone": http.StatusGone, "an error": http.StatusInternalServerError, "accepted": http.StatusOK} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, nil)
+			r := newHarness(t, nil)
 			current := newReceiver(t, nil)
 			var id ids.ID
 			previous := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -466,7 +466,7 @@ func TestAnEndpointThatMovesIsJudgedByItsNewURL(t *testing.T) {
 
 func TestANewURLGetsWhatWaitedAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	previous, current := newReceiver(t, always(http.StatusBadGateway)), newReceiver(t, nil)
 	e, _ := r.endpoint(previous.URL)
 	for range 3 {
@@ -492,7 +492,7 @@ func TestANewURLGetsWhatWaitedAtOnce(t *testing.T) {
 
 func TestGoneDisablesAnEndpoint(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	hooks := newReceiver(t, always(http.StatusGone))
 	e, _ := r.endpoint(hooks.URL)
 	r.deposit()
@@ -512,7 +512,7 @@ func TestGoneDisablesAnEndpoint(t *testing.T) {
 // one.
 func TestReceiversAreNotOverrun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	var mu sync.Mutex
 	var running, most int
 	fails := true
@@ -569,7 +569,7 @@ func TestReceiversAreNotOverrun(t *testing.T) {
 // A delivery that starts late would be cut off by the job's deadline, and sent again.
 func TestALongRunStartsNoMoreDeliveries(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	hooks := newReceiver(t, func(int, http.ResponseWriter, *http.Request) { r.advance(31 * time.Second) })
 	r.endpoint(hooks.URL)
 	const number = 5 * notify.MaxConcurrent
@@ -586,7 +586,7 @@ func TestALongRunStartsNoMoreDeliveries(t *testing.T) {
 }
 
 // recover has a receiver accept one delivery.
-func (r *rig) recover(hooks *receiver) {
+func (r *harness) recover(hooks *receiver) {
 	r.Helper()
 	answer := hooks.answer
 	hooks.mu.Lock()
@@ -611,7 +611,7 @@ func TestNodesNumberAtOnce(t *testing.T) {
 	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
 	noError(t, err)
 	arrived := make(chan struct{}, 10)
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	r.db, r.queue = db, queue
 	r.dispatcher = delivery.New(delivery.Options{Store: db, Vault: secrets, Jobs: queue, Opened: loopback})
 	r.application()
@@ -643,7 +643,7 @@ func TestNodesNumberAtOnce(t *testing.T) {
 }
 
 // expiringKey stores a key that was created for a month and has six days left.
-func (r *rig) expiringKey() {
+func (r *harness) expiringKey() {
 	r.Helper()
 	app, err := r.db.Org(r.scope.OrgID).Application(r.Context(), r.scope.AppID)
 	noError(r, err)
@@ -666,10 +666,10 @@ func TestSecretsAreSealedAgain(t *testing.T) {
 			o.Vault = sealed
 		}
 	}
-	r := newRig(t, only(old))
+	r := newHarness(t, only(old))
 	hooks := newReceiver(t, nil)
 	_, secret := r.endpoint(hooks.URL)
-	both := newRig(t, only(current, old))
+	both := newHarness(t, only(current, old))
 	for _, want := range []int{1, 0} {
 		if changed, lost, err := both.dispatcher.Reseal(t.Context(), r.scope); changed != want || lost != 0 || err != nil {
 			t.Errorf("resealed %d, lost %d, %v", changed, lost, err)
@@ -678,7 +678,7 @@ func TestSecretsAreSealedAgain(t *testing.T) {
 	if changed, lost, err := r.dispatcher.Reseal(t.Context(), r.scope); changed != 0 || lost != 1 || err != nil {
 		t.Errorf("the old key alone resealed %d, lost %d, %v", changed, lost, err)
 	}
-	after := newRig(t, only(current))
+	after := newHarness(t, only(current))
 	after.scope = r.scope
 	after.deposit()
 	after.drain()
@@ -688,10 +688,10 @@ func TestSecretsAreSealedAgain(t *testing.T) {
 // An endpoint whose secret can't be read is tried again after a pause, not at once.
 func TestAJobThatFailsIsNotEnqueuedAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	before := newRig(t, nil)
+	before := newHarness(t, nil)
 	hooks := newReceiver(t, nil)
 	before.endpoint(hooks.URL)
-	r := newRig(t, func(o *delivery.Options) {
+	r := newHarness(t, func(o *delivery.Options) {
 		other, err := vault.New(rand.Reader, []byte("another secret, which can't open what the first one sealed"))
 		noError(t, err)
 		o.Vault = other
@@ -726,7 +726,7 @@ func TestOldNotificationsAreDeleted(t *testing.T) {
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	r := newRig(t, func(o *delivery.Options) { o.Keep = 24 * time.Hour })
+	r := newHarness(t, func(o *delivery.Options) { o.Keep = 24 * time.Hour })
 	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
 	noError(t, err)
 	r.db, r.queue = db, jobs.New(jobs.Options{Store: db, Now: r.time})

@@ -26,7 +26,7 @@ func TestSecretsAreInNoTableAndNoLog(t *testing.T) {
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	r := newRigOn(t, db, func(o *delivery.Options) {
+	r := newHarnessOn(t, db, func(o *delivery.Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	hooks := newReceiver(t, func(n int, w http.ResponseWriter, _ *http.Request) {

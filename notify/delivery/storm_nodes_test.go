@@ -86,7 +86,7 @@ func TestChaosWebhooks(t *testing.T) {
 	}
 	began := time.Now()
 	url, clock := storetest.FreshURL(t), fastClock{time.Now()}
-	r := &rig{T: t, now: clock.now()}
+	r := &harness{T: t, now: clock.now()}
 	r.db, r.queue, r.dispatcher, err = newStormNode(t.Context(), url, clock)
 	noError(t, err)
 	t.Cleanup(r.db.Close)

@@ -167,7 +167,7 @@ func (r *moody) whole(t *testing.T, last int64) {
 }
 
 // enable enables endpoints that are paused or disabled, as a person would.
-func (r *rig) enable() {
+func (r *harness) enable() {
 	r.Helper()
 	app := r.db.Notifications(r.scope)
 	list, err := app.Endpoints(r.Context())
@@ -181,7 +181,7 @@ func (r *rig) enable() {
 }
 
 // last is the newest number of the feed.
-func (r *rig) last() int64 {
+func (r *harness) last() int64 {
 	r.Helper()
 	page, err := r.db.Notifications(r.scope).Feed(r.Context(), notifications.Query{After: 0, Types: []notify.Type{"none"}, Limit: 1})
 	noError(r, err)
@@ -197,7 +197,7 @@ func (r *rig) last() int64 {
 // and with nodes that are killed.
 func TestNoNotificationIsLost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(o *delivery.Options) { o.Timeout = 500 * time.Millisecond })
+	r := newHarness(t, func(o *delivery.Options) { o.Timeout = 500 * time.Millisecond })
 	receivers := []*moody{newMoody(t, mood{}), newMoody(t, mood{fails: 1500, busy: 500, gone: 200}), newMoody(t, mood{fails: 500, hangs: 300})}
 	for _, hooks := range receivers {
 		_, secret := r.endpoint(hooks.URL)

@@ -166,14 +166,14 @@ func (r *harness) state() string {
 	for _, w := range failing {
 		fmt.Fprintln(&text, "failing:", w.Kind, w.LastError)
 	}
-	text.WriteString(r.world())
+	text.WriteString(r.objectCounts())
 	return text.String()
 }
 
-// world counts the provider's objects by everything but ids and times.
-func (r *harness) world() string {
+// objectCounts counts the provider's objects by everything but ids and times.
+func (r *harness) objectCounts() string {
 	r.Helper()
-	state := r.keptWorld()
+	state := r.providerState()
 	type object struct {
 		Status                            string
 		Amount, Total, AmountPaid         int64

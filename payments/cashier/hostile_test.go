@@ -162,7 +162,7 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 
 // Of an identity's requests the last one counts. One before it that was cut off is
 // not carried out afterwards, by whom ever.
-func TestTheLastWishCounts(t *testing.T) {
+func TestTheLastRequestCounts(t *testing.T) {
 	for name, again := range map[string]func(*harness, string){
 		"when the one before is found left behind": func(r *harness, _ string) { r.advance(2 * time.Minute) },
 		"when its caller asks again": func(r *harness, key string) {
@@ -223,7 +223,7 @@ func TestTheLastWishCounts(t *testing.T) {
 // A request that was executed and paid, and interrupted before its answer, brings
 // what was paid for, though another one has come after it. Its caller is told so: an
 // answer that refuses says that nothing was charged.
-func TestAWishThatWasPaidForCountsThoughAnotherCame(t *testing.T) {
+func TestAPaidRequestCountsThoughAnotherCame(t *testing.T) {
 	for name, askAtOnce := range map[string]bool{"when it is found left behind": false, "when its caller asks again at once": true} {
 		t.Run(name, func(t *testing.T) { paidAndOvertaken(t, askAtOnce) })
 	}

@@ -11,7 +11,7 @@ import (
 
 // The time of a caller may end at any moment of its wait, also while Postgres makes
 // it wait for the lease's row.
-func TestACallerWhoseTimeEndsWhileItWaitsIsToldOfTheOperation(t *testing.T) {
+func TestACallerWhoseTimeEndsWhileItWaitsGetsOperationInProgress(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	lease := func(ctx context.Context) (worked bool, err error) {

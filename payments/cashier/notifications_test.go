@@ -25,8 +25,8 @@ import (
 	"purser/tenancy/vault"
 )
 
-// told are the notifications of the application so far, in order.
-func (r *harness) told() []notify.Notification {
+// notifications are the notifications of the application so far, in order.
+func (r *harness) notifications() []notify.Notification {
 	r.Helper()
 	app := r.store.Notifications(r.scope)
 	must[int](r)(app.Number(r.Context(), r.now()))
@@ -159,7 +159,7 @@ func TestEveryTypeOfNotificationIsMade(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			r := p.story(t)
 			count := map[notify.Type]int{}
-			for _, n := range r.told() {
+			for _, n := range r.notifications() {
 				count[n.Type]++
 			}
 			for _, want := range p.types {

@@ -80,7 +80,7 @@ func TestScenario60_TheEndMayBeToldBeforeTheBeginning(t *testing.T) {
 	all := r.unheard(func() {
 		r.pay(page.URL, cardPays)
 		var sandbox struct{ Subscriptions map[string]any }
-		r.check(json.Unmarshal(r.keptWorld(), &sandbox))
+		r.check(json.Unmarshal(r.providerState(), &sandbox))
 		for id := range sandbox.Subscriptions {
 			r.askProvider(http.MethodDelete, "/v1/subscriptions/"+id, nil)
 		}

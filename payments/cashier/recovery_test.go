@@ -216,8 +216,8 @@ func TestScenario70_AProviderThatIsNotThereIsSaidSoInTime(t *testing.T) {
 	// The time that a request may take is cut short. Where the machine is so slow that
 	// it is over before the call, the request is repeated with more.
 	var err error
-	for talk, reached := time.Second, false; !reached; talk *= 2 {
-		node.SetLimits(talk, 100)
+	for timeout, reached := time.Second, false; !reached; timeout *= 2 {
+		node.SetLimits(timeout, 100)
 		_, err = node.Change(t.Context(), r.scope, billing.ChangeRequest{Identity: "ada", PlanKey: "pro"}, key)
 		select {
 		case <-way.reached:

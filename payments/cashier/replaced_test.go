@@ -20,12 +20,12 @@ import (
 	"purser/store/storetest"
 )
 
-// accounts leads what is meant for Stripe to the world of the key's account, or
+// accounts leads what is meant for Stripe to the account of the key, or
 // nowhere when the key is not good any more.
 type accounts struct {
 	*harness
 	mu     sync.Mutex
-	worlds map[string]ids.ID // by key
+	byKey  map[string]ids.ID
 	calls  map[string]int    // with each key
 	before func(path string) // is called before each call; nil for nothing
 }
@@ -33,7 +33,7 @@ type accounts struct {
 func (a *accounts) RoundTrip(req *http.Request) (*http.Response, error) {
 	key := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
 	a.mu.Lock()
-	sandbox, good := a.worlds[key]
+	sandbox, good := a.byKey[key]
 	a.calls[key]++
 	before := a.before
 	a.mu.Unlock()
@@ -60,14 +60,14 @@ func (a *accounts) callsWith(key string) int {
 func (a *accounts) revoke(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.worlds, key)
+	delete(a.byKey, key)
 }
 
 // allow has the provider accept a key of the first account again.
 func (a *accounts) allow(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.worlds[key] = a.app.ID
+	a.byKey[key] = a.app.ID
 }
 
 func (a *accounts) connect(key string) {
@@ -83,9 +83,9 @@ func twoAccounts(t *testing.T) *accounts {
 	t.Helper()
 	t.Parallel()
 	r := start(t)
-	a := &accounts{harness: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
+	a := &accounts{harness: r, byKey: map[string]ids.ID{}, calls: map[string]int{}}
 	r.second()
-	a.worlds[firstKey], a.worlds[secondKey], a.worlds[thirdKey] = r.app.ID, r.secondAccount, r.app.ID
+	a.byKey[firstKey], a.byKey[secondKey], a.byKey[thirdKey] = r.app.ID, r.secondAccount, r.app.ID
 	r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
 	a.connect(firstKey)
 	r.credit("tokens")

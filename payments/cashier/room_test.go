@@ -219,7 +219,7 @@ func TestADebtIsBookedUpToNineteenDigits(t *testing.T) {
 
 // The answer to the call that made the page was lost, and it was paid and refunded
 // before recovery found it.
-func TestARecoveredTopUpHearsOfItsRefund(t *testing.T) {
+func TestARecoveredTopUpGetsItsRefund(t *testing.T) {
 	r := shop(t)
 	r.dropWebhooks.Store(true)
 	r.inject(sandbox.Fault{Kind: sandbox.DropAfter, Times: 20, Only: "POST /v1/checkout/sessions"})

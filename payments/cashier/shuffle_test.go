@@ -161,8 +161,8 @@ type tape struct {
 }
 
 type step struct {
-	world  []byte   // after it
-	events [][]byte // of it
+	provider []byte   // its state after the step
+	events   [][]byte // of it
 }
 
 func (t tape) events() (n int) {
@@ -196,7 +196,7 @@ func record(r *harness) (t tape) {
 		before := len(r.arrived)
 		happens()
 		r.settle()
-		s := step{world: r.keptWorld()}
+		s := step{provider: r.providerState()}
 		for _, webhook := range r.arrived[before:] {
 			s.events = append(s.events, webhook.body)
 		}
@@ -207,8 +207,8 @@ func record(r *harness) (t tape) {
 	return t
 }
 
-// keptWorld is the provider's whole state.
-func (r *harness) keptWorld() []byte {
+// providerState is the whole state of the provider.
+func (r *harness) providerState() []byte {
 	r.Helper()
 	return must[[]byte](r)(r.sandbox.Snapshot(r.Context(), r.app.ID))
 }
@@ -220,7 +220,7 @@ func (t tape) play(r *harness, random *rand.Rand) string {
 	t.restore()
 	var waiting [][]byte
 	for _, s := range t.steps {
-		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.world))
+		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.provider))
 		if random == nil {
 			t.bring(r, s.events)
 			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
@@ -253,7 +253,7 @@ func (t tape) bring(r *harness, events [][]byte) {
 func (r *harness) endWithPeriod() {
 	r.Helper()
 	var sandbox struct{ Subscriptions map[string]any }
-	r.check(json.Unmarshal(r.keptWorld(), &sandbox))
+	r.check(json.Unmarshal(r.providerState(), &sandbox))
 	for id := range sandbox.Subscriptions {
 		r.provider("/v1/subscriptions/"+id, url.Values{"cancel_at_period_end": {"true"}})
 	}

@@ -237,7 +237,7 @@ func (refuser) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // What is not closed is not over: a caller who was told that it is would be surprised
 // by what recovery does.
-func TestARefusalThatCouldNotBeNotedIsNotTold(t *testing.T) {
+func TestARefusalThatCouldNotBeStoredIsNotAnswered(t *testing.T) {
 	r := shop(t)
 	node := r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &thief{r: r} })
 	key := newKey()
@@ -349,9 +349,9 @@ func TestAFailedTopUpIsDecidedAgain(t *testing.T) {
 	})
 	t.Run("the sandbox was replaced", func(t *testing.T) {
 		r := shop(t)
-		a := &accounts{harness: r, worlds: map[string]ids.ID{}, calls: map[string]int{}}
+		a := &accounts{harness: r, byKey: map[string]ids.ID{}, calls: map[string]int{}}
 		r.second()
-		a.worlds[secondKey] = r.secondAccount
+		a.byKey[secondKey] = r.secondAccount
 		r.cashier = r.newCashier(func(o *cashier.Options) { o.StripeTransport = a })
 		key := r.failedTopUp()
 		a.connect(secondKey)

@@ -86,7 +86,7 @@ func TestSubscriptionCheckout(t *testing.T) {
 			t.Errorf("%d to %s", status, back)
 		}
 		if _, body := r.visit(back); !strings.Contains(body, "not authenticated") {
-			t.Error("the reason is not told")
+			t.Error("the reason is not shown")
 		}
 		if status, _ := r.visit(bank); status != http.StatusNotFound {
 			t.Errorf("the used question answers %d", status)

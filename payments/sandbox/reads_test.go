@@ -141,7 +141,7 @@ func TestTestClock(t *testing.T) {
 	wantRefusal(t, advance(now.AddDate(0, 2, 0).Add(time.Second)), http.StatusBadRequest, "", "two intervals")
 	must(t, advance(now.AddDate(0, 2, 0)))
 	if got := r.clock(); !got.Equal(now.AddDate(0, 2, 0)) {
-		t.Errorf("the world's clock shows %s", got)
+		t.Errorf("the account's clock shows %s", got)
 	}
 	r.wantEvents("subscription.updated", "invoice.paid", "subscription.updated")
 	if got := ok[*stripe.TestHelpersTestClock](t)(r.api.TestHelpersTestClocks.Get(clock.ID, nil)); got.FrozenTime != now.AddDate(0, 2, 0).Unix() || got.Status != "ready" {

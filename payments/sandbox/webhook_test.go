@@ -149,7 +149,7 @@ func TestWebhooks(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		if at := r.documents.Kept(r.app).WakeAt; at != 0 {
-			t.Errorf("an idle world wakes at %d", at)
+			t.Errorf("an idle account wakes at %d", at)
 		}
 		session := r.topup(500)
 		r.deliveries()

@@ -52,7 +52,7 @@ func newObservedIngress(t *testing.T, db *store.Store, secrets ...string) (*ingr
 	lookups, seen := newLookups(), &slots{}
 	sealing, err := vault.New(rand.Reader, []byte(strings.Repeat("s", vault.MinSecret)))
 	succeeds(t, err)
-	desk, err := cashier.New(cashier.Options{
+	receiver, err := cashier.New(cashier.Options{
 		Store: db, Vault: sealing, BaseURL: "http://purser.test", Log: slog.New(slog.DiscardHandler),
 		ObserveWebhook: func(cashier.WebhookReceipt) { seen.stored = append(seen.stored, len(lookups.running)) },
 		Sandbox: func(context.Context, ids.ID, string, []string) (cashier.Sandbox, error) {
@@ -71,7 +71,7 @@ func newObservedIngress(t *testing.T, db *store.Store, secrets ...string) (*ingr
 	kept, err := db.PaymentAccounts(app.Scope()).PutConnection(t.Context(), payments.Connection{ID: ids.New(), Mode: payments.SandboxConnection, AccountID: "sandbox"}, now)
 	succeeds(t, err)
 	e := echo.New()
-	e.POST(Path, receive(desk, lookups, func(*http.Request) netip.Prefix { return netip.Prefix{} }, slog.New(slog.DiscardHandler)))
+	e.POST(Path, receive(receiver, lookups, func(*http.Request) netip.Prefix { return netip.Prefix{} }, slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	return &ingress{T: t, address: server.URL + "/webhooks/stripe/" + kept.ID.Format("con"), secrets: secrets}, seen

@@ -71,6 +71,6 @@ func TestNoSubscriptionIsNil(t *testing.T) {
 func TestErrorCodesArePartOfTheClient(t *testing.T) {
 	t.Parallel()
 	if !ErrorCodeInsufficientBalance.Valid() || ErrorCode("nonsense").Valid() {
-		t.Error("codes are not told apart")
+		t.Error("codes are not distinguished")
 	}
 }

@@ -112,7 +112,7 @@ func TestDocument(t *testing.T) {
 	t.Run("holds all of an account", func(t *testing.T) {
 		a, _ := busyAccount(t)
 		if back := reopen(t, snapshotOf(t, a)); string(snapshotOf(t, back)) != string(snapshotOf(t, a)) {
-			t.Error("a world that was written down and read again is another")
+			t.Error("an account that was stored and loaded again differs")
 		}
 	})
 
@@ -238,7 +238,7 @@ func TestTimePasses(t *testing.T) {
 			}
 		}
 		if got := string(snapshotOf(t, a)); got != want {
-			t.Errorf("cut with seed %d it is another world: %d bytes, not %d", seed, len(got), len(want))
+			t.Errorf("cut with seed %d it is another account: %d bytes, not %d", seed, len(got), len(want))
 		}
 	}
 }

@@ -18,7 +18,7 @@ const day = 24 * time.Hour
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	asked := map[string]bool{}
-	for name, talk := range map[string]func(*shop){
+	for name, requests := range map[string]func(*shop){
 		"about the catalog": talkCatalog, "about customers": talkCustomers, "about checkouts": talkCheckouts,
 		"about subscriptions": talkSubscriptions, "about upgrades": talkUpgrades, "about schedules": talkSchedules,
 		"about renewals": talkRenewals, "about refunds": talkRefunds, "about disputes": talkDisputes,
@@ -26,7 +26,7 @@ func TestConversation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t)
-			talk(s)
+			requests(s)
 			must(t, s.server.Flush(t.Context(), s.app))
 			each(t, s.api.Events.List(&stripe.EventListParams{}))
 			maps.Copy(asked, s.tee.asked)

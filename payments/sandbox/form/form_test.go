@@ -91,7 +91,7 @@ func TestFields(t *testing.T) {
 		}
 	})
 
-	t.Run("takes what it is told to ignore", func(t *testing.T) {
+	t.Run("accepts the fields that it ignores", func(t *testing.T) {
 		f := parse(t, "a[b][c]=1&d=2")
 		f.Ignore("a", "d", "none")
 		if err := f.Problem(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"purser/store/reports"
 )
 
-// What the tests of the desk see of its inside.
+// What the tests of reports see of their inside.
 
 // The limits that are tested at the limit and one past it.
 const (

@@ -16,7 +16,7 @@ import (
 )
 
 // storefront is what a tenant needs to sell plans: an account at the provider that knows
-// them, and somebody's turn to speak with it.
+// them, and a lease for calls to it.
 type storefront struct {
 	tenant
 	connection payments.Connection
@@ -92,14 +92,14 @@ func (s storefront) checkout(tb testing.TB, identity string, plan billing.Plan) 
 }
 
 // begin keeps the intent of a request under an idempotency key of its own.
-func (s storefront) begin(tb testing.TB, identity string, kind billing.OperationKind, wish func(*payments.Decision)) payments.OperationRecord {
+func (s storefront) begin(tb testing.TB, identity string, kind billing.OperationKind, decide func(*payments.Decision)) payments.OperationRecord {
 	tb.Helper()
 	op := opOf(kind, ids.New().String())
 	rec, began, err := s.Payments().Begin(tb.Context(), payments.BeginInput{
 		Fence: s.lease(tb, "identity:"+identity), Identity: identity, PlanKey: s.plan.Key, CreditKey: "tokens", Op: op, Now: moment,
 		Decide: func(payments.CustomerState) (payments.Decision, error) {
 			intent := payments.Decision{Operation: op}
-			wish(&intent)
+			decide(&intent)
 			return intent, nil
 		},
 	})
@@ -149,10 +149,10 @@ func paid(providerID string, plan billing.Plan, invoices ...string) billing.Prov
 func (s storefront) subscribe(tb testing.TB, identity, providerID string) billing.Projection {
 	tb.Helper()
 	_, change := s.checkout(tb, identity, s.plan)
-	return s.hear(tb, identity, change.ID, paid(providerID, s.plan, "in_"+providerID))
+	return s.apply(tb, identity, change.ID, paid(providerID, s.plan, "in_"+providerID))
 }
 
-func (s storefront) hear(tb testing.TB, identity string, bought ids.ID, remote billing.ProviderSubscription) billing.Projection {
+func (s storefront) apply(tb testing.TB, identity string, bought ids.ID, remote billing.ProviderSubscription) billing.Projection {
 	tb.Helper()
 	p, err := s.Payments().ApplySubscription(tb.Context(), payments.ProviderReport{
 		Fence: s.lease(tb, "identity:"+identity), Connection: s.connection.ID, Remote: remote, CheckoutID: bought, Now: moment,
@@ -201,8 +201,8 @@ func (a tenant) balance(tb testing.TB, identity string, credit metering.Credit) 
 	return b.Amount, b.Debt
 }
 
-// billed gives a household something in each of billing's tables.
-func (h *household) billed(tb testing.TB) {
+// billed gives a fixture something in each of billing's tables.
+func (h *fixture) billed(tb testing.TB) {
 	tb.Helper()
 	h.connection = h.connect(tb)
 	s := storefront{tenant: h.tenant, connection: h.connection, credit: h.credit, feature: h.feature}
@@ -212,7 +212,7 @@ func (h *household) billed(tb testing.TB) {
 	projected := s.subscribe(tb, "bob@example.com", "sub_bob")
 	h.paidSubscription = projected.Subscription
 	second, extra := s.checkout(tb, "bob@example.com", s.plan)
-	s.hear(tb, "bob@example.com", extra.ID, paid("sub_extra", s.plan, "in_extra")) // and an alert, and an action
+	s.apply(tb, "bob@example.com", extra.ID, paid("sub_extra", s.plan, "in_extra")) // and an alert, and an action
 	h.op, h.change = second, extra
 	h.topUp, _ = s.buy(tb, "bob@example.com")
 	_, err = h.Accounts().ReceiveEvent(tb.Context(), h.connection.ID, payments.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", ReceivedAt: moment, Outcome: "queued"},
@@ -225,7 +225,7 @@ func (h *household) billed(tb testing.TB) {
 	noError(tb, err)
 	h.alertID = alerts[0].ID
 	noError(tb, h.db.SandboxAccounts().Update(tb.Context(), h.application.ID, persist.Want{}, func(session persist.Session) (persist.Change, error) {
-		return persist.Change{Head: []byte("a world"), WakeAt: moment, Rows: []persist.Row{{Key: "price/1", Kind: "price", Nth: 1, Document: []byte("{}")}}}, nil
+		return persist.Change{Head: []byte("an account"), WakeAt: moment, Rows: []persist.Row{{Key: "price/1", Kind: "price", Nth: 1, Document: []byte("{}")}}}, nil
 	}))
 }
 
