@@ -52,6 +52,8 @@ var rollupMutants = []mutant{
 		once("store/verify/usage.go", "p.found[rule] > 0 || slices.Contains(p.result.Unfinished, rule)", "p.found[rule] > 0")),
 	bug("days that the release before compared are not compared again", "./store", "TestDaysAreVerifiedFromTheHoursOfTheReleaseBefore",
 		once("store/verify/usage.go", "coalesce(nullif(p.days_verified_until, 0), p.verified_until)", "p.days_verified_until")),
+	bug("hours take the time of days along that were never compared", "./store", "TestDaysAreVerifiedFromTheHoursOfTheReleaseBefore",
+		once("store/verify/usage.go", "SET verified_until = $2, days_verified_until = coalesce(nullif(days_verified_until, 0), verified_until)", "SET verified_until = $2")),
 	bug("only the last piece of a day is compared", "./store", "TestDaysAreVerifiedInPieces",
 		once("store/verify/dimensions.go", "all[k] = all[k].Add(sums)", "all[k] = sums")),
 	bug("days are not compared with their hours", "./store", "TestUsageByDayIsThatOfItsHours",

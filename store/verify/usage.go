@@ -92,7 +92,8 @@ var (
 		LIMIT $4`)
 
 	setUsageVerified = pg.Declare("set verified usage", `
-		UPDATE usage_progress SET verified_until = $2 WHERE app_id = $1 AND verified_until < $2`)
+		UPDATE usage_progress SET verified_until = $2, days_verified_until = coalesce(nullif(days_verified_until, 0), verified_until)
+		WHERE app_id = $1 AND verified_until < $2`)
 
 	setDaysVerified = pg.Declare("set verified days of usage", `
 		UPDATE usage_progress SET days_verified_until = $2 WHERE app_id = $1 AND days_verified_until < $2`)
