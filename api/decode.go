@@ -90,8 +90,8 @@ type decoder struct {
 	perItem bool
 }
 
-// flaw stands for a value in an item that no schema accepts, and completes the sentence
-// that its path begins. It refuses the item, and not the whole body.
+// flaw replaces a value in an item that no schema accepts. It completes the sentence that
+// begins with its path, and refuses the item, not the whole body.
 type flaw string
 
 func decodeValue(d decoder, s *schema) (any, error) {

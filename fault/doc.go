@@ -7,6 +7,6 @@
 // this package, once, with its kind; a message never carries anything of the
 // inside.
 //
-// What it is not: an error of ours. Whatever is not a *Fault is a bug or an
+// What it is not: an internal error. Any other error is a bug or an
 // outage: the edge answers it with a fixed text and logs the cause.
 package fault

@@ -6,8 +6,7 @@ import (
 	"purser/ids"
 )
 
-// SealedValues hands all stored secrets to see, sealed as they are, until it returns
-// false.
+// SealedValues calls see with each stored secret, still encrypted, until it returns false.
 func (s *Store) SealedValues(ctx context.Context, see func(sealed []byte) (more bool)) error {
 	more := true
 	visit := func(sealed []byte) {

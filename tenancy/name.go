@@ -33,9 +33,9 @@ func notInName(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.
 
 const maxSlugLength = 40
 
-// slugOf makes the part of an address that stands for a name: a-z, 0-9 and
-// single dashes inside. A name that has none of them gets the noun; "new" is
-// where the dashboard makes one, so it gets the noun behind it.
+// slugOf makes the part of a URL for a name: a-z, 0-9 and single dashes inside. A name
+// without any of them gets the noun. "new" is the page that creates one, so the noun is
+// appended to it.
 func slugOf(name, noun string) string {
 	var slug strings.Builder
 	gap := false
@@ -75,7 +75,7 @@ func shorten(slug string, limit int) string {
 	return strings.TrimRight(slug, "-")
 }
 
-// plain stands for ß and the letters à to ÿ, in the order of Unicode.
+// plain replaces ß and the letters à to ÿ, in the order of Unicode.
 const plain = "saaaaaaaceeeeiiiidnooooo-ouuuuyty"
 
 func withoutAccent(r rune) rune {

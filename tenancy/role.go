@@ -17,8 +17,8 @@ const (
 // Roles lists them, from the one that may do the most.
 func Roles() []Role { return []Role{Owner, Admin, Developer, Support, Custom} }
 
-// Permissions is what the role brings. Only keys store a set of their own: a
-// role may gain a permission in a later release.
+// Permissions are those of the role. Only keys store a set of their own: a role may gain
+// a permission in a later release.
 func (r Role) Permissions() Permissions {
 	switch r {
 	case Owner:

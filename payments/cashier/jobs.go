@@ -197,7 +197,7 @@ func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Jo
 		}
 		return c.applySession(ctx, acct, fence, session)
 	})
-	if session.Paid { // of a subscription its own metadata says whose it is
+	if session.Paid { // a subscription's customer is in its own metadata
 		err = c.alertOnMissing(ctx, acct, err, id, session.Metadata)
 	}
 	return next, ignoreNotFound(err)

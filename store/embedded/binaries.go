@@ -135,7 +135,7 @@ func versions(found []binaries) string {
 	return "Postgres " + strings.Join(names, ", ")
 }
 
-// environment is all that Postgres learns of ours: no secrets, no PG* variable
+// environment is all of our environment that Postgres gets: no secrets, no PG* variable
 // that would change a default, no locale.
 func environment() []string {
 	env := []string{"LC_ALL=C", "TZ=UTC"}

@@ -59,11 +59,11 @@ func (w SandboxAccounts) occupy(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Update hands an account to change, and stores what it returns: one change of an
-// application at a time, on all nodes together. The application's clock moves in the
-// same transaction, and with it the epoch: a use that comes after the reply is decided
-// by the new time, on whichever node. It stores nothing when change fails. When
-// Postgres asks for another try, change runs again, on what is then stored.
+// Update calls change with an account and stores the result: one change of an
+// application at a time, on all nodes together. The application's clock and epoch are
+// updated in the same transaction: usage after the response is decided by the new time, on
+// every node. It stores nothing when change fails. After a serialization failure, change
+// runs again on the state that is stored by then.
 func (w SandboxAccounts) Update(ctx context.Context, app ids.ID, want persist.Want, change func(persist.Session) (persist.Change, error)) error {
 	leave, err := w.occupy(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Directory has the few lookups that come before a scope is known. All of them are
-// in this file, so that a reader can see how little they tell.
+// in this file, so that a reader sees how little they return.
 type Directory struct {
 	handles *Handles
 }
@@ -31,9 +31,9 @@ type KeyAddress struct {
 // KnownKey is KeyByHash for a key that this node has found before.
 func (d Directory) KnownKey(hash keys.Hash) (KeyAddress, bool) { return d.handles.keyAddrs.Get(hash) }
 
-// KeyByHash leads from a key's hash to the application that holds it. Whether the
-// key works is for that application to say. An address never changes, so a node
-// remembers it; a hash that leads nowhere is not remembered.
+// KeyByHash finds the application of a key by the key's hash. That application decides
+// whether the key works. An address never changes, so a node caches it; unknown hashes
+// are not cached.
 func (d Directory) KeyByHash(ctx context.Context, hash keys.Hash) (KeyAddress, error) {
 	if address, ok := d.handles.keyAddrs.Get(hash); ok {
 		return address, nil
@@ -166,8 +166,8 @@ func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, erro
 	return scope, found("scope of an application", err)
 }
 
-// ConnectionScope leads from the connection that a provider's webhook names to the
-// application whose it is. Whether the webhook is true is for that one to say.
+// ConnectionScope finds the application of the connection that a provider's webhook
+// names. That application's secret decides whether the webhook is genuine.
 func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scope tenancy.Scope, err error) {
 	err = d.handles.pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
 		Scan(&scope.OrgID, &scope.AppID)

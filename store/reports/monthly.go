@@ -122,7 +122,7 @@ func (a App) MonthlyEntries(ctx context.Context, positions []MonthlyPosition) (f
 	return found, err
 }
 
-// monthlyPrice is what an event's price number stands for.
+// monthlyPrice is the price that an event's price number refers to.
 type monthlyPrice struct {
 	number             int64
 	feature, creditKey string

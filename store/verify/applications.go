@@ -92,7 +92,7 @@ func straysIn(ctx context.Context, tx pgx.Tx, table string) ([]StrayApplication,
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 }
 
-// onShards stands for every distributed table.
+// onShards means every distributed table.
 const onShards = "*"
 
 // askShards has each shard group asked once, about all of its tables: a recursive query

@@ -5,9 +5,9 @@
 // 6238, and links that are kept as hashes. Randomness and time come in as
 // arguments.
 //
-// What always holds: nothing that is kept lets anybody in by itself, except the
-// seed of the codes, which has to be sealed; comparisons take the same time
-// whatever differs; a hash names its own parameters, so they can rise.
+// What always holds: no stored value authenticates by itself, except the
+// authenticator's seed, which has to be encrypted; comparisons take constant
+// time; a hash names its own parameters, so they can rise.
 //
 // What it is not: a sign-in. How often one may try, and what happens then, is
 // decided at the dashboard's edge.

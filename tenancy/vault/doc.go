@@ -2,8 +2,8 @@
 // a payment account, before they are stored.
 //
 // What it is: AES-256-GCM under keys that are derived from the installation's
-// secrets. A sealed text names its key and is bound to its place: what it is for
-// and whose it is.
+// secrets. A sealed text names its key and is bound to its place: its purpose
+// and its owner.
 //
 // What always holds: a sealed text that was changed in any bit, or that lies in
 // another place, does not open. The first secret seals; every one that is given

@@ -22,7 +22,7 @@ type Place struct {
 	Purpose string // such as "stripe api key"
 	Org     ids.ID
 	App     ids.ID
-	Row     ids.ID // the connection or the person whose it is
+	Row     ids.ID // the connection or user that it belongs to
 }
 
 // SeedOf is the place of a person's authenticator seed.

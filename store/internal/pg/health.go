@@ -54,7 +54,7 @@ type NotReady struct {
 func (n *NotReady) Error() string { return "store: " + n.Sentence }
 func (n *NotReady) Unwrap() error { return n.Cause }
 
-// Reason is the sentence for who asks, without anything of the server's own words.
+// Reason is the sentence for the caller, without the text of the database's error.
 func Reason(err error) string {
 	if n, ok := errors.AsType[*NotReady](err); ok {
 		return n.Sentence
