@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// unprivileged are the users that root runs Postgres as, the best first.
+// unprivileged are the users that root runs Postgres as, the preferred first.
 var unprivileged = []string{"postgres", "nobody"}
 
 // account is the user that the processes of Postgres run as.
@@ -22,7 +22,7 @@ type account struct {
 }
 
 // account is the owner of the cluster. A new cluster belongs to the current user, or to
-// an unprivileged one in place of root, as which Postgres refuses to run.
+// an unprivileged one instead of root: Postgres refuses to run as root.
 func (c *cluster) account() (account, error) {
 	self := account{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}
 	info, err := os.Stat(c.path(dataName))
@@ -73,8 +73,8 @@ func (a account) String() string {
 	return "user " + id
 }
 
-// attr starts a process as the account, in a session of its own: a Ctrl-C in
-// our terminal must not reach Postgres before we have finished our work.
+// attr starts a process as the account, in its own session: a Ctrl-C in the terminal must
+// not reach Postgres before the server has finished its requests.
 func (a account) attr() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.drop {
@@ -83,7 +83,7 @@ func (a account) attr() *syscall.SysProcAttr {
 	return attr
 }
 
-// makeDir makes a closed folder that belongs to the account.
+// makeDir creates a folder that only the account can enter.
 func (a account) makeDir(path string) error {
 	if err := makeDir(path, 0o700); err != nil || !a.drop {
 		return err
@@ -92,7 +92,7 @@ func (a account) makeDir(path string) error {
 }
 
 // accountEnters reports whether the account of a new cluster can pass through
-// the folder. It is tried for real, since modes alone do not tell it.
+// the folder. It tries it, since modes alone do not decide it.
 func (c *cluster) accountEnters(ctx context.Context, dir string) (bool, error) {
 	a, err := c.account()
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// oldestMajor is the first major version with everything our settings name.
+// oldestMajor is the first major version that has all of our settings.
 const oldestMajor = 15
 
-// packaged are the folders where distributions keep each major version.
+// packaged are the folders where distributions install each major version.
 var packaged = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
 
 // binaries are the programs of one installed Postgres.
@@ -29,8 +29,8 @@ type binaries struct {
 func (b binaries) postgres() string { return filepath.Join(b.dir, "postgres") }
 func (b binaries) initdb() string   { return filepath.Join(b.dir, "initdb") }
 
-// binaries finds the programs that made the cluster, or for a new cluster the
-// newest there are.
+// binaries finds the programs of the cluster's version, or for a new cluster the newest
+// ones.
 func (c *cluster) binaries(ctx context.Context) (binaries, error) {
 	found, err := c.installed(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *cluster) binaries(ctx context.Context) (binaries, error) {
 		c.path(dataName), made, versions(found), made)
 }
 
-// installed lists what the machine has, the newest first, never empty.
+// installed lists the installed versions, the newest first. It is never empty.
 func (c *cluster) installed(ctx context.Context) ([]binaries, error) {
 	var found []binaries
 	for _, dir := range folders(c.binDir, "initdb") {
@@ -118,7 +118,7 @@ func majorOf(ctx context.Context, program string) (int, error) {
 	return strconv.Atoi(string(match[1]))
 }
 
-// madeBy is the major version that the cluster belongs to for good.
+// madeBy is the major version that created the cluster; no other can run it.
 func (c *cluster) madeBy() (int, error) {
 	text, err := os.ReadFile(c.path(dataName, "PG_VERSION"))
 	if err != nil {

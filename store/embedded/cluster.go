@@ -16,7 +16,7 @@ import (
 	"purser/store/embedded/flock"
 )
 
-// What is in the home of a cluster.
+// Files in the home of a cluster.
 const (
 	dataName    = "cluster"
 	draftName   = "cluster.new" // a cluster that initdb has not finished
@@ -30,15 +30,14 @@ const (
 const (
 	dialLimit = 5 * time.Second // for one attempt to connect
 
-	// The waits between two looks at a cluster that starts or stops double from
-	// the first to the last: a start is seen at once, and a long recovery does not
-	// fill the log with our attempts.
+	// The pauses between two checks of a cluster that starts or stops double from the
+	// first to the last: a start is noticed at once, and a long recovery does not fill
+	// the log with our attempts.
 	firstLook = 10 * time.Millisecond
 	lastLook  = 200 * time.Millisecond
 )
 
-// cluster is a Postgres and the folder it lives in. Its methods that start or
-// stop anything are for holders of start.lock.
+// cluster is a Postgres and its folder. Methods that start or stop it require start.lock.
 type cluster struct {
 	home   string
 	binDir string
@@ -49,16 +48,16 @@ func (c *cluster) path(names ...string) string {
 	return filepath.Join(append([]string{c.home}, names...)...)
 }
 
-// initialised reports whether the cluster was made. It gets its name when it is
-// whole, so there is no half of it.
+// initialised reports whether the cluster exists. It gets its name when it is complete,
+// so there is no partial one.
 func (c *cluster) initialised() bool {
 	_, err := os.Stat(c.path(dataName))
 	return err == nil
 }
 
-// ensure returns a connection to the cluster, which it makes and starts when
-// needed. Whatever answers on the socket is ours; where nothing answers,
-// running.lock tells whether there is anything to wait for.
+// ensure returns a connection to the cluster, and creates and starts it when needed. Any
+// server on the socket is ours. If none accepts the connection, running.lock says whether
+// there is one to wait for.
 func (c *cluster) ensure(ctx context.Context) (*pgx.Conn, error) {
 	launched := false
 	logged := c.logSize()
@@ -90,7 +89,7 @@ func (c *cluster) ensure(ctx context.Context) (*pgx.Conn, error) {
 	}
 }
 
-// dial connects as the superuser to a database that is always there.
+// dial connects as the superuser to a database that always exists.
 func (c *cluster) dial(ctx context.Context) (*pgx.Conn, error) {
 	config, err := pgx.ParseConfig(c.url("postgres"))
 	if err != nil {
@@ -101,9 +100,8 @@ func (c *cluster) dial(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// launch starts the postmaster, which takes running.lock over from us: it and
-// all its children inherit the open file, so the lock is free when the last of
-// them is gone, and not before.
+// launch starts the postmaster, which inherits running.lock: it and all its children have
+// the file open, so the lock is free once the last of them has ended.
 func (c *cluster) launch(ctx context.Context, running *flock.Lock) error {
 	as, err := c.account()
 	if err != nil {
@@ -125,7 +123,7 @@ func (c *cluster) launch(ctx context.Context, running *flock.Lock) error {
 	if err != nil {
 		return fmt.Errorf("preparing the socket's folder: %w", err)
 	}
-	if err := c.removeStaleNotes(socket); err != nil {
+	if err := c.removeStalePIDFiles(socket); err != nil {
 		return err
 	}
 	log, err := c.openLog()
@@ -174,7 +172,7 @@ func (c *cluster) initialise(ctx context.Context, bin binaries, as account, runn
 	return SyncFolder(c.home)
 }
 
-// stop shuts the cluster down and returns when its last process is gone.
+// stop shuts the cluster down and returns when its last process has ended.
 func (c *cluster) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
@@ -190,7 +188,7 @@ func (c *cluster) stop(ctx context.Context) error {
 		}
 		c.endOrphans()
 		if pid := c.postmaster(); pid != 0 && pid != stopping {
-			// SIGINT is Postgres's fast shutdown: end the sessions, write all down.
+			// SIGINT is Postgres's fast shutdown: it ends the sessions and writes a checkpoint.
 			if err := syscall.Kill(pid, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("telling Postgres to stop: %w", err)
 			}
@@ -202,7 +200,7 @@ func (c *cluster) stop(ctx context.Context) error {
 	}
 }
 
-// explain adds what to do to an error that says only that we may not.
+// explain adds a remedy to an error that only says that permission is denied.
 func (c *cluster) explain(err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%w: %s was made by another user; run Purser as that user or as root", err, c.home)
@@ -210,7 +208,7 @@ func (c *cluster) explain(err error) error {
 	return err
 }
 
-// pause waits, and reports whether the context still goes on.
+// pause waits, and reports whether the context is still active.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

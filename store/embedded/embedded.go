@@ -15,18 +15,18 @@ import (
 	"purser/store/embedded/flock"
 )
 
-// startLimit bounds one attempt to bring the cluster up. After a crash it may
-// have gigabytes of write-ahead log to replay.
+// startLimit bounds one attempt to start the cluster. After a crash it may replay
+// gigabytes of write-ahead log.
 const startLimit = 5 * time.Minute
 
-// stopLimit bounds the wait for an orderly end, in which all that is still in
-// memory is written down. Past it the server goes on by itself.
+// stopLimit bounds the wait for a clean shutdown, which writes all dirty pages. After it,
+// Postgres continues the shutdown by itself.
 const stopLimit = 2 * time.Minute
 
-// superuser is the role that owns the cluster. The socket's folder is its guard.
+// superuser is the role that owns the cluster. The mode of the socket's folder protects it.
 const superuser = "postgres"
 
-// Options say where the cluster lives.
+// Options say where the cluster is.
 type Options struct {
 	Dir    string       // Purser's data folder, made when missing
 	BinDir string       // the folder of initdb and postgres; empty to search the machine
@@ -44,9 +44,8 @@ type Server struct {
 	supervised     sync.WaitGroup
 }
 
-// Start joins the cluster of the data folder. It starts it when it does not run
-// and makes it when it does not exist. From then on a cluster that dies is
-// started again, until Stop.
+// Start joins the cluster of the data folder. It creates the cluster if there is none, and
+// starts it if it is not running. Until Stop, a cluster that dies is started again.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -68,13 +67,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 // URL is the address of a database of the cluster, for its superuser.
 func (s *Server) URL(database string) string { return s.cluster.url(database) }
 
-// Home is the folder that holds all there is of the cluster.
+// Home is the folder with all files of the cluster.
 func (s *Server) Home() string { return s.cluster.home }
 
 // Stop ends this process's use, and the cluster too when no other process uses
 // it. When the context ends first the cluster may stay, or go on shutting down;
-// the next Start can deal with either. Every call after the first only repeats
-// its outcome.
+// the next Start handles both. Every later call returns the result of the
+// first.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() {
 		s.endSupervision()

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// CreateFile makes a file that only its owner reads. It appears at once, complete, and
-// survives a power cut. CreateFile fails with os.ErrExist when another process was first,
-// whose file then survives, too.
+// CreateFile creates a file that only its owner can read. It appears complete and survives
+// a power failure. CreateFile fails with os.ErrExist if another process created the file
+// first, which then survives, too.
 func CreateFile(path, content string) error {
 	folder := filepath.Dir(path)
 	draft, err := os.CreateTemp(folder, filepath.Base(path)+".*")
@@ -23,7 +23,7 @@ func CreateFile(path, content string) error {
 	return errors.Join(os.Link(draft.Name(), path), SyncFolder(folder))
 }
 
-// SyncFolder makes new and renamed files of a folder survive a power cut.
+// SyncFolder makes new and renamed files of a folder survive a power failure.
 func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

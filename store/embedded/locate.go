@@ -56,8 +56,8 @@ func Missing(dir string) bool {
 	return errors.Is(inside, os.ErrNotExist) && errors.Is(elsewhere, os.ErrNotExist)
 }
 
-// dataFolder makes the folder when missing and returns its one true path, so
-// that all processes agree on it.
+// dataFolder creates the folder if it is missing, and returns its path without links, the
+// same for all processes.
 func dataFolder(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("no folder is given")
@@ -75,8 +75,8 @@ func dataFolder(dir string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// homeMode is the mode of folders that we make around the cluster: closed, but
-// for root open to passing through, since Postgres runs as another user then.
+// homeMode is the mode of the folders that we create around the cluster: private, but if
+// root creates them, others may pass through, since Postgres runs as another user.
 func homeMode() os.FileMode {
 	if os.Geteuid() == 0 {
 		return 0o711
@@ -84,8 +84,8 @@ func homeMode() os.FileMode {
 	return 0o700
 }
 
-// makeDir makes a folder with exactly this mode, whatever the umask says, and
-// leaves an existing one as it is.
+// makeDir creates a folder with exactly this mode, whatever the umask is. It does not
+// change an existing one.
 func makeDir(path string, mode os.FileMode) error {
 	err := os.Mkdir(path, mode)
 	if errors.Is(err, os.ErrExist) {
@@ -118,9 +118,8 @@ func readLocation(dir string) (string, error) {
 	return home, nil
 }
 
-// settleElsewhere makes a home outside the data folder and leaves the way to it.
-// Its name is new each time, so that an emptied data folder never comes back to
-// life with the rows of its past.
+// settleElsewhere creates a home outside the data folder and stores its path there. Its
+// name is new each time, so an emptied data folder never gets its old rows back.
 func (c *cluster) settleElsewhere(ctx context.Context, dir, within string) (string, error) {
 	if err := makeDir(within, 0o755); err != nil {
 		return "", err

@@ -24,7 +24,7 @@ func (c *cluster) openLog() (*os.File, error) {
 	return os.OpenFile(c.path(logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
-// trimLog puts a log past the limit aside, over the one put aside before.
+// trimLog moves a log past the limit to the old log, which it replaces.
 // Postgres keeps its file open, so it is copied and emptied, not renamed; a line
 // written between the two is lost.
 func (c *cluster) trimLog(limit int64) error {

@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// pidName is the file in which a postmaster notes its number, first line.
+// pidName is the postmaster's pid file.
 const pidName = "postmaster.pid"
 
-// postmaster returns the number of the living postmaster, or 0.
+// postmaster returns the process ID of the running postmaster, or 0.
 func (c *cluster) postmaster() int {
 	if pid := c.notedPID(); pid != 0 && c.isOurs(pid) {
 		return pid
@@ -23,11 +23,11 @@ func (c *cluster) postmaster() int {
 	return 0
 }
 
-// endOrphans kills the sessions that a killed postmaster left behind. They end
-// by themselves, but only after the statement they are at, and until then no new
-// postmaster may start. What they had not committed is lost either way.
+// endOrphans kills the backends that a killed postmaster left behind. They end by
+// themselves, but only after their current statement, and until then no new postmaster
+// may start. What they have not committed is lost either way.
 func (c *cluster) endOrphans() {
-	// No note: a postmaster that is very young or all but gone. Leave it alone.
+	// No pid file: a postmaster that is just starting or ending. Leave it alone.
 	if noted := c.notedPID(); noted == 0 || c.isOurs(noted) {
 		return
 	}
@@ -43,11 +43,10 @@ func (c *cluster) endOrphans() {
 	}
 }
 
-// removeStaleNotes is for holders of running.lock, who know that no postmaster
-// lives. Postgres itself goes by the numbers in these files, and would refuse to
-// start where a number has passed to another process of the same user, or where
-// its dead process is not collected yet.
-func (c *cluster) removeStaleNotes(socket string) error {
+// removeStalePIDFiles requires running.lock, which says that no postmaster runs. Postgres
+// itself trusts the process IDs in these files, and would refuse to start if another
+// process of the same user has such an ID by now, or its process is a zombie.
+func (c *cluster) removeStalePIDFiles(socket string) error {
 	for _, note := range []string{c.path(dataName, pidName), filepath.Join(socket, socketFile+".lock")} {
 		if err := os.Remove(note); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
@@ -56,9 +55,9 @@ func (c *cluster) removeStaleNotes(socket string) error {
 	return nil
 }
 
-// keepInheritedFiles keeps to ourselves the files that our own parent left open
-// for us: it may wait for the end of a pipe, and a server that outlives us would
-// hold the other end.
+// keepInheritedFiles keeps files that our parent left open from being inherited: the
+// parent may wait for the end of a pipe, which a Postgres that outlives us would keep
+// open.
 func keepInheritedFiles() {
 	entries, err := os.ReadDir("/dev/fd")
 	if err != nil {
@@ -84,10 +83,9 @@ func (c *cluster) notedPID() int {
 	return pid
 }
 
-// isOurs reports whether a process is a Postgres of this cluster: the number
-// alone may have passed to a stranger. Everyone may read a command line, while
-// root in a container may not see the files of another user's process. A zombie
-// has no command line.
+// isOurs reports whether a process is a Postgres of this cluster: another process may have
+// its ID by now. A command line is readable by everyone, while root in a container may not
+// see the files of another user's process. A zombie has no command line.
 func (c *cluster) isOurs(pid int) bool {
 	if runtime.GOOS != "linux" {
 		return syscall.Kill(pid, 0) == nil
@@ -100,7 +98,7 @@ func (c *cluster) isOurs(pid int) bool {
 	return session || strings.Contains(string(line), "\x00"+c.nameSetting()+"\x00")
 }
 
-// name is what all processes of the cluster carry in their command lines.
+// name is in the command lines of all processes of the cluster.
 func (c *cluster) name() string {
 	sum := sha256.Sum256([]byte(c.home))
 	return fmt.Sprintf("purser-%x", sum[:6])

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// settings are ours wherever they differ from Postgres's defaults, and wherever
-// a promise rests on them. Postgres reads them after its own postgresql.conf and
-// before what ALTER SYSTEM has set.
+// settings are those that differ from Postgres's defaults, and those that a guarantee
+// depends on. Postgres reads them after its own postgresql.conf and before those of ALTER
+// SYSTEM.
 const settings = `# Purser writes this file at every start of Postgres: changes here are lost.
 # To change a setting for good, use ALTER SYSTEM.
 
@@ -60,7 +60,7 @@ log_line_prefix = '%%m [%%p] %%d '
 log_lock_waits = on
 `
 
-// writeSettings replaces the file as a whole, so no crash leaves half of it.
+// writeSettings replaces the file atomically.
 func (c *cluster) writeSettings(ctx context.Context, bin binaries, as account) error {
 	m := sizeFor(machineMemory())
 	text := fmt.Sprintf(settings, port, c.walCompression(ctx, bin, as), m.sharedBuffers, m.cache, m.maintenance,
@@ -69,15 +69,15 @@ func (c *cluster) writeSettings(ctx context.Context, bin binaries, as account) e
 	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil {
 		return err
 	}
-	// Postgres may be another user than we; the folder around keeps others out.
+	// Postgres may run as another user than we; the folder keeps others out.
 	if err := os.Chmod(draft, 0o644); err != nil {
 		return err
 	}
 	return os.Rename(draft, c.path(confName))
 }
 
-// includeSettings makes a new cluster read our file, beside its folder. We may be
-// root here and the folder another user's, so no link in it is followed out of it.
+// includeSettings makes a new cluster read our file, which is beside its folder. We may be
+// root here and the folder another user's, so no link is followed out of it.
 func includeSettings(data string) error {
 	folder, err := os.OpenRoot(data)
 	if err != nil {
@@ -95,8 +95,8 @@ func includeSettings(data string) error {
 	return conf.Sync()
 }
 
-// walCompression is lz4, far less work than the old method, unless this Postgres
-// was built without it. Then it would refuse to start.
+// walCompression is lz4, which is much cheaper than pglz, unless this Postgres was built
+// without it: then it would refuse to start.
 func (c *cluster) walCompression(ctx context.Context, bin binaries, as account) string {
 	cmd := exec.CommandContext(ctx, bin.postgres(), "-D", c.path(dataName),
 		"-C", "wal_compression", "-c", "wal_compression=lz4", "-c", "config_file="+os.DevNull)
@@ -128,9 +128,8 @@ func sharedMemory(system, folder string, least uint64) string {
 // sizes are in MiB.
 type sizes struct{ sharedBuffers, cache, maintenance int }
 
-// sizeFor takes an eighth of the memory for Postgres's own cache, between its
-// default and 2 GiB: past that the system's cache does as well, and a backend's
-// page tables grow.
+// sizeFor is shared_buffers: an eighth of the memory, between the default and 2 GiB. Past
+// that, the system's page cache is as good, and the page tables of backends grow.
 func sizeFor(memory int) sizes {
 	return sizes{
 		sharedBuffers: min(max(memory/8, 128), 2048),
@@ -139,8 +138,8 @@ func sizeFor(memory int) sizes {
 	}
 }
 
-// machineMemory is the memory we may use, in MiB: the machine's, or less when a
-// container is given less. Where nothing tells it, a small machine is assumed.
+// machineMemory is the memory that we may use, in MiB: the machine's, or the container's
+// limit. If neither is known, a small machine is assumed.
 func machineMemory() int {
 	memory := 1024
 	if total := memTotal(); total > 0 {

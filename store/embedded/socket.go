@@ -11,7 +11,7 @@ const (
 	socketName = "socket"
 	port       = "5432" // only part of the socket's name: nothing listens on TCP
 	socketFile = ".s.PGSQL." + port
-	// socketLimit is what sun_path holds on the strictest system, less its NUL.
+	// socketLimit is the shortest sun_path of all systems, without its NUL.
 	socketLimit = 103
 )
 
@@ -23,9 +23,8 @@ func (c *cluster) socket() string {
 	return c.path(socketName)
 }
 
-// prepareSocket gives the account a folder for its socket that no other user
-// can enter. It lies in the home; where that path is too long it lies in /tmp, and
-// a link in the home tells every process where.
+// prepareSocket creates a folder for the account's socket that no other user can enter. It
+// is in the home, or, if that path is too long, in /tmp, with a link in the home.
 func (c *cluster) prepareSocket(as account) (string, error) {
 	link := c.path(socketName)
 	if fits(link) {
@@ -38,8 +37,8 @@ func (c *cluster) prepareSocket(as account) (string, error) {
 		return link, as.makeDir(link)
 	}
 	if target, err := os.Readlink(link); err == nil {
-		// The same place again, since open pools know it by name. Mkdir refuses
-		// what another user may have put there meanwhile.
+		// The same path again, since open pools have it. Mkdir fails if another user has
+		// created it meanwhile.
 		if as.ownsClosed(target) || (os.Mkdir(target, 0o700) == nil && as.makeDir(target) == nil) {
 			return target, nil
 		}
@@ -57,7 +56,7 @@ func (c *cluster) prepareSocket(as account) (string, error) {
 	return target, os.Symlink(target, link)
 }
 
-// removeSocket leaves nothing in /tmp behind.
+// removeSocket removes the socket's folder in /tmp.
 func (c *cluster) removeSocket() error {
 	target, err := os.Readlink(c.path(socketName))
 	if err != nil {

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// The waits between attempts to bring a dead cluster back double from the
-	// first to the last. Five seconds is what may pass after whatever was wrong
-	// has been put right.
+	// The pauses between attempts to restart a dead cluster double from the first to the
+	// last: it is back at most five seconds after the cause is gone.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 
 	logLook = time.Minute // between two looks at the size of the log
 )
 
-// supervise keeps a connection open and brings the cluster back when it breaks.
-// The end of a connection is seen at once and costs nothing to wait for.
+// supervise keeps a connection open and restarts the cluster when the connection breaks:
+// that is noticed at once, and waiting for it costs nothing.
 func (s *Server) supervise(ctx context.Context, conn *pgx.Conn) {
 	look := time.NewTicker(logLook)
 	defer look.Stop()
@@ -32,7 +31,7 @@ func (s *Server) supervise(ctx context.Context, conn *pgx.Conn) {
 				return
 			}
 			s.cluster.log.Warn("embedded Postgres exited", "cause", err)
-			conn = s.bringBack(ctx)
+			conn = s.restartUntilConnected(ctx)
 			if conn == nil {
 				return
 			}
@@ -46,7 +45,7 @@ func (s *Server) supervise(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// watch tells when the connection ends, by itself or by the context.
+// watch returns when the connection ends, by itself or by the context.
 func (s *Server) watch(ctx context.Context, conn *pgx.Conn) <-chan error {
 	broken := make(chan error, 1)
 	s.supervised.Go(func() {
@@ -60,8 +59,9 @@ func (s *Server) watch(ctx context.Context, conn *pgx.Conn) <-chan error {
 	return broken
 }
 
-// bringBack tries until the cluster answers. It returns nil when told to stop.
-func (s *Server) bringBack(ctx context.Context) *pgx.Conn {
+// restartUntilConnected retries until the cluster accepts a connection. It returns nil when the
+// context ends.
+func (s *Server) restartUntilConnected(ctx context.Context) *pgx.Conn {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		conn, err := s.cluster.restart(ctx)
 		if err == nil {
