@@ -5,9 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"purser/ids"
 	"purser/jobs"
 	"purser/store/queue"
 	"purser/store/storetest"
+	"purser/tenancy"
 )
 
 func TestAnAuditGoesOnAfterAnApplicationThatFails(t *testing.T) {
@@ -27,6 +29,28 @@ func TestAnAuditGoesOnAfterAnApplicationThatFails(t *testing.T) {
 		t.Error("the failure is not reported")
 	}
 	runNotifiedUntil(t, q, ran)
+}
+
+// Applications that take all the time of a run must not be the first of every run.
+func TestRunsOverAllApplicationsBeginAnywhere(t *testing.T) {
+	t.Parallel()
+	db := openNode(t, storetest.FreshURL(t))
+	newApp(t, db)
+	newApp(t, db)
+	first := map[ids.ID]bool{}
+	for range 64 { // with two applications, all begin with the same one once in 2^63
+		begun := false
+		noError(t, db.Directory().Each(t.Context(), "test", func(_ context.Context, scope tenancy.Scope) error {
+			if !begun {
+				first[scope.AppID] = true
+			}
+			begun = true
+			return nil
+		}))
+	}
+	if len(first) != 2 {
+		t.Errorf("the first application is one of %d", len(first))
+	}
 }
 
 // Release 0.1.0 takes every due job, and postpones those whose kind it does not know.

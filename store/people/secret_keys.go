@@ -26,7 +26,8 @@ func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
 	return collect(ctx, d.handles.pool, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
 }
 
-// ChangeSecretKeys calls decide with the recorded check values, and stores the decision, in one transaction that no other node runs at the same time.
+// ChangeSecretKeys calls decide with the recorded check values, and stores the decision,
+// in one transaction that no other node runs at the same time.
 func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
 	return pg.Retry(ctx, func() error { return d.changeSecretKeys(ctx, now, decide) })
 }
