@@ -82,9 +82,9 @@ func (c *Cashier) readEvents(ctx context.Context, acct account, job queue.Job) (
 	}
 	var events []stripe.Event
 	newest, read := acct.EventsAfter, listBatch{limit: c.limits.listBatch}
-	err = acct.provider.Events(ctx, since, eventTypes, behind, func(event stripe.Event) error {
+	err = acct.provider.Events(ctx, since, behind, func(event stripe.Event) error {
 		newest = max(newest, event.CreatedAt)
-		if event.Live == acct.Live {
+		if event.Live == acct.Live && slices.Contains(eventTypes, event.Type) {
 			events = append(events, event)
 		}
 		return read.add(event.ID)

@@ -63,6 +63,17 @@ func TestTheSandboxIsAsStrictAsStripe(t *testing.T) {
 		ok[*stripe.Customer](t)(r.api.Customers.New(&stripe.CustomerParams{Metadata: map[string]string{strings.Repeat("k", 40): strings.Repeat("é", 500)}}))
 	})
 
+	t.Run("events are listed by at most 20 types", func(t *testing.T) {
+		types := slices.Repeat([]string{"customer.created"}, 20)
+		list := r.api.Events.List(&stripe.EventListParams{Types: stripe.StringSlice(types)})
+		if !list.Next() {
+			t.Errorf("20 types list nothing: %v", list.Err())
+		}
+		list = r.api.Events.List(&stripe.EventListParams{Types: stripe.StringSlice(append(types, "customer.deleted"))})
+		list.Next()
+		wantRefusal(t, list.Err(), http.StatusBadRequest, "", "at most 20 types")
+	})
+
 	t.Run("metadata is cleared by an empty value, one pair or all of them", func(t *testing.T) {
 		made := ok[*stripe.Customer](t)(r.api.Customers.New(&stripe.CustomerParams{Metadata: map[string]string{"a": "1", "b": "2", "c": ""}}))
 		if len(made.Metadata) != 2 {

@@ -38,12 +38,11 @@ func (c *Client) CreateEndpoint(ctx context.Context, key, url string, types []st
 	return made.ID, made.Secret, nil
 }
 
-// Events lists the events of the types since a time, newest first, starting after the
-// given event id.
-func (c *Client) Events(ctx context.Context, since int64, types []string, after string, each func(Event) error) error {
+// Events lists the events of all types since a time, newest first, starting after the
+// given event id. Stripe lists at most 20 types by name.
+func (c *Client) Events(ctx context.Context, since int64, after string, each func(Event) error) error {
 	list := c.api.Events.List(&sdk.EventListParams{
 		ListParams:   pageAfter(ctx, after),
-		Types:        sdk.StringSlice(types),
 		CreatedRange: &sdk.RangeQueryParams{GreaterThanOrEqual: seconds(since)},
 	})
 	for list.Next() {
