@@ -174,4 +174,6 @@ var paymentMutants = []mutant{
 		once("payments/cashier/checkout.go", "if stripe.CustomerGone(err) {\n\t\tif err", "if err == errTooLate {\n\t\tif err")),
 	bug("lost webhooks are looked up by more types than Stripe lists", "./payments/cashier", "TestScenario43_ALostWebhookIsFoundInTime",
 		once("payments/stripe/account.go", "pageAfter(ctx, after),\n\t\tCreatedRange", "pageAfter(ctx, after), Types: sdk.StringSlice(make([]string, 21)),\n\t\tCreatedRange")),
+	bug("a cancellation at a date is undone by two parameters, of which Stripe takes one", "./payments/cashier", "TestScenario34_ADateInThePortalIsACancellation",
+		once("payments/stripe/subscriptions.go", "\t} else {\n\t\tp.CancelAtPeriodEnd = sdk.Bool(atPeriodEnd)\n\t}\n", "\t}\n\tp.CancelAtPeriodEnd = sdk.Bool(atPeriodEnd)\n")),
 }

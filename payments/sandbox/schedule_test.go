@@ -168,13 +168,17 @@ func TestCancel(t *testing.T) {
 		wantRefusal(t, err, http.StatusNotFound, "resource_missing", "No such subscription")
 	})
 
-	t.Run("at a date, as a portal does, and back with both parameters at once", func(t *testing.T) {
+	t.Run("at a date, and back with that parameter alone", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		s := r.subscribe(r.price(2900), cardPays)
 		ok[*stripe.Subscription](t)(r.api.Subscriptions.Update(s.ID, &stripe.SubscriptionParams{CancelAt: stripe.Int64(s.CurrentPeriodEnd)}))
-		back := &stripe.SubscriptionParams{CancelAtPeriodEnd: stripe.Bool(false)}
+		back := &stripe.SubscriptionParams{}
 		back.AddExtra("cancel_at", "")
+		both := &stripe.SubscriptionParams{CancelAtPeriodEnd: stripe.Bool(false)}
+		both.AddExtra("cancel_at", "")
+		_, err := r.api.Subscriptions.Update(s.ID, both)
+		wantRefusal(t, err, http.StatusBadRequest, "", "Please pass in only one")
 		if got := ok[*stripe.Subscription](t)(r.api.Subscriptions.Update(s.ID, back)); got.CancelAt != 0 {
 			t.Errorf("still cancels at %d", got.CancelAt)
 		}

@@ -114,12 +114,14 @@ func (c *Client) Upgrade(ctx context.Context, key string, s Subscription, price 
 	return problem(err)
 }
 
-// SetCancel sets or clears cancel_at_period_end. Clearing also removes a cancel_at
-// date that was set in Stripe's own portal.
+// SetCancel sets or clears cancel_at_period_end. A cancel_at date that was set at Stripe
+// is cleared in its place: Stripe takes only one of the two.
 func (c *Client) SetCancel(ctx context.Context, key string, s Subscription, atPeriodEnd bool) error {
-	p := &sdk.SubscriptionParams{Params: keyed(ctx, key), CancelAtPeriodEnd: sdk.Bool(atPeriodEnd)}
+	p := &sdk.SubscriptionParams{Params: keyed(ctx, key)}
 	if !atPeriodEnd && s.CancelAt != 0 && !s.CancelAtPeriodEnd {
 		p.AddExtra("cancel_at", "")
+	} else {
+		p.CancelAtPeriodEnd = sdk.Bool(atPeriodEnd)
 	}
 	_, err := c.api.Subscriptions.Update(s.ID, p)
 	return problem(err)

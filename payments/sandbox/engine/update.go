@@ -75,8 +75,9 @@ func (a *Account) checkUpdate(s *Subscription, p SubscriptionChange) error {
 	if p.Anchor == "now" && s.Schedule != "" {
 		return invalid("billing_cycle_anchor", "The sandbox does not move the billing cycle of a scheduled subscription: release `%s` first.", s.Schedule)
 	}
-	if p.CancelAtPeriodEnd != nil && *p.CancelAtPeriodEnd && p.CancelAt != nil && *p.CancelAt != 0 {
-		return invalid("cancel_at", "You may only set one of `cancel_at` and `cancel_at_period_end`.")
+	// Also when both clear the cancellation (seen at squarelet 750).
+	if p.CancelAtPeriodEnd != nil && p.CancelAt != nil {
+		return invalid("", "Received both cancel_at_period_end and cancel_at parameters. Please pass in only one.")
 	}
 	return nil
 }

@@ -64,7 +64,6 @@ var conduct = map[string]func(*target){
 			g.Errorf("set to %v, at %d, %s", set.CancelAtPeriodEnd, set.CancelAt, set.Status)
 		}
 		params := &stripe.SubscriptionParams{CancelAtPeriodEnd: stripe.Bool(false)}
-		params.AddExtra("cancel_at", "")
 		if back := ok(g.api.Subscriptions.Update(s.ID, params))(g); back.CancelAtPeriodEnd || back.CancelAt != 0 {
 			g.Errorf("taken back to %v, at %d", back.CancelAtPeriodEnd, back.CancelAt)
 		}

@@ -148,11 +148,12 @@ func talkSubscriptions(s *shop) {
 	ok(s.api.Subscriptions.Get(subscription.ID, expanded))(s)
 	ok(s.api.Invoices.Upcoming(&stripe.InvoiceUpcomingParams{Subscription: &subscription.ID}))(s)
 	ok(s.api.Subscriptions.Update(subscription.ID, &stripe.SubscriptionParams{CancelAtPeriodEnd: stripe.Bool(true)}))(s)
-	undo := &stripe.SubscriptionParams{CancelAtPeriodEnd: stripe.Bool(false)}
-	undo.AddExtra("cancel_at", "")
-	ok(s.api.Subscriptions.Update(subscription.ID, undo))(s)
+	ok(s.api.Subscriptions.Update(subscription.ID, &stripe.SubscriptionParams{CancelAtPeriodEnd: stripe.Bool(false)}))(s)
 	ok(s.api.Subscriptions.Update(subscription.ID, &stripe.SubscriptionParams{Metadata: map[string]string{"a": "b"}}))(s)
 	ok(s.api.Subscriptions.Update(subscription.ID, &stripe.SubscriptionParams{CancelAt: stripe.Int64(subscription.CurrentPeriodEnd)}))(s)
+	undo := &stripe.SubscriptionParams{}
+	undo.AddExtra("cancel_at", "")
+	ok(s.api.Subscriptions.Update(subscription.ID, undo))(s)
 	ok(s.api.Subscriptions.Cancel(subscription.ID, &stripe.SubscriptionCancelParams{Prorate: stripe.Bool(false), InvoiceNow: stripe.Bool(false)}))(s)
 
 	customer := ok(s.api.Customers.New(nil))(s)
