@@ -349,6 +349,15 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 			t.Errorf("in the next minute %d are kept", len(list))
 		}
 	})
+	t.Run("also while slow requests of the minute before end between others", func(t *testing.T) {
+		for range 2 * store.FailuresPerMinute {
+			note(ids.New(), minute, true)
+			note(ids.New(), minute+60_000, true)
+		}
+		if list := failures(t); len(list) != 2*store.FailuresPerMinute {
+			t.Errorf("%d of two minutes are kept", len(list))
+		}
+	})
 	t.Run("also with names that cannot be stored", func(t *testing.T) {
 		for name, want := range map[string]string{"\xff\xfe": "\ufffd", "a\x00b": "a\ufffdb", strings.Repeat("x", 5_000): strings.Repeat("x", 800)} {
 			hostile := reports.Request{
@@ -376,7 +385,7 @@ func TestFailedRequestsAreKeptForADay(t *testing.T) {
 	})
 	t.Run("and not those of the day before", func(t *testing.T) {
 		old := store.IDAt(now - 25*time.Hour.Milliseconds())
-		note(old, minute+120_000, true)
+		note(old, minute+240_000, true)
 		if list := failures(t); slices.ContainsFunc(list, func(r reports.Request) bool { return r.ID == old }) {
 			t.Error("it is listed")
 		}

@@ -107,6 +107,8 @@ var accountMutants = []mutant{
 		once("api/record_request.go", "r.Authenticated = r.Status != http.StatusUnauthorized && (", "r.Authenticated = r.Status != http.StatusOK || (")),
 	bug("an application keeps any number of failures", "./store", "TestFailedRequestsAreKeptForADay",
 		once("store/reports/stats.go", "return f.kept[all] <= FailuresPerMinute || f.kept[same] <= failuresPerCode", "return true")),
+	bug("slow requests let an application keep any number of failures", "./store", "TestFailedRequestsAreKeptForADay",
+		once("store/reports/stats.go", "minute > f.minute {", "minute != f.minute {")),
 	bug("a change of a password undoes an operator's reset", "./store", "TestResetPassword",
 		once("store/people/users_account.go", "\t\tif current != was {\n", "\t\tif false {\n")),
 	bug("a change of a password leaves no trace", "./web", "TestAccountChangesAreAudited",

@@ -238,9 +238,10 @@ type failures struct {
 }
 
 // admitsFailure counts a failure against the application's limit per minute. Some of
-// each code are admitted beside a flood of another. The lock must be held.
+// each code are admitted beside a flood of another. A slow request of the minute before
+// counts in the present one. The lock must be held.
 func (f *Counters) admitsFailure(app ids.ID, code fault.Code, at int64) bool {
-	if minute := at / time.Minute.Milliseconds(); minute != f.minute {
+	if minute := at / time.Minute.Milliseconds(); minute > f.minute {
 		f.minute = minute
 		clear(f.kept)
 	}
