@@ -191,6 +191,10 @@ func TestARecoveredBalanceAlertsAgain(t *testing.T) {
 	t.Run("a deleted rule announces nothing", func(t *testing.T) {
 		_, err := s.DeleteAlertRule(t.Context(), "low")
 		noError(t, err)
+		// Its marks stay. A broken one shows that credits read none of them: an application
+		// that deletes and creates rules has ever more.
+		exec(t, connect(t, url), `UPDATE alert_marks SET threshold = -threshold WHERE app_id = $1`, s.application.ID)
+		s.rule(t, balanceRuleOf("another", 1))
 		s.credit(t, "ann", 1000)
 		charge(102) // 10
 		wantAlerts(t, s.alertsOf(t, url), want...)

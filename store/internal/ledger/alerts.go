@@ -26,9 +26,15 @@ var (
 	// SelectAlertRule finds a rule by its key.
 	SelectAlertRule = pg.Declare("select alert rule", `SELECT`+alertRuleColumns+` AND key = $2`)
 
+	// Marks of deleted rules stay, so those of present ones are looked up. A rule has up to six,
+	// and those of thresholds that it had before.
 	selectSpentMarks = pg.Declare("select spent alert marks", `
-		SELECT rule_id, threshold::text, fired_at FROM alert_marks
-		WHERE app_id = $1 AND wallet_id = $2 AND NOT armed AND period_start = 0`)
+		SELECT m.rule_id, m.threshold::text, m.fired_at
+		FROM alert_rules r CROSS JOIN LATERAL (
+			SELECT rule_id, threshold, fired_at
+			FROM alert_marks WHERE app_id = $1 AND wallet_id = $2 AND rule_id = r.id AND NOT armed AND period_start = 0
+			LIMIT 1000) m
+		WHERE r.app_id = $1 AND r.kind = 'balance'`)
 
 	armMarks = pg.Declare("arm alert marks", `
 		UPDATE alert_marks SET armed = true
