@@ -50,7 +50,9 @@ func TestReportsReadLittle(t *testing.T) {
 		"list journal":                            {busy.wallet, int64(1 << 40), 51},
 		"list openings":                           {busy.wallet, int64(1 << 40), int64(1), []ids.ID{busy.credit}},
 		"list events of a wallet":                 {busy.wallet, int64(1 << 40), 51},
-		"look at events":                          {busy.eventAt(reportEvents - 500), highest, 4_000, []int64(nil), 51, int64(0), int64(1 << 50)},
+		"look at events":                          {busy.eventAt(reportEvents - 500), highest, 4_000, nil, 51, int64(0), int64(1 << 50)},
+		"list events in a range":                  {busy.wallet, int64(0), int64(1 << 40), busy.feature, int64(0), int64(1 << 50), 51},
+		"select feature and whether it was used":  {"messages"},
 		"list events by their places":             {[]ids.ID{busy.wallet, busy.wallet}, []int64{2, 3}},
 		"select event by its transaction":         {busy.eventAt(reportEvents / 2)},
 		"select event by its id":                  {[]byte(fmt.Sprint("event ", reportEvents/2))},
@@ -123,7 +125,7 @@ const (
 
 // seededReports is an application with very much in it.
 type seededReports struct {
-	app, plan, credit, wallet ids.ID
+	app, plan, credit, feature, wallet ids.ID
 }
 
 // Ids are those of generate_series, in the order of time.
@@ -146,8 +148,8 @@ func seedID(kind int) string {
 
 func seedReports(t *testing.T, owner execer) seededReports {
 	t.Helper()
-	d := seededReports{app: ids.New(), plan: ids.New(), credit: ids.New(), wallet: seededID(1, reportWallets/2)}
-	credit, feature := d.credit, ids.New()
+	d := seededReports{app: ids.New(), plan: ids.New(), credit: ids.New(), feature: ids.New(), wallet: seededID(1, reportWallets/2)}
+	credit, feature := d.credit, d.feature
 	exec(t, owner, `SET session_replication_role = replica`)
 	for _, step := range []struct {
 		sql  string
@@ -160,7 +162,7 @@ func seedReports(t *testing.T, owner execer) seededReports {
 		{`INSERT INTO features (app_id, id, org_id, key, name, unit, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, deduplication_period, revision, price_number, created_at)
 			SELECT $1, ` + seedID(6) + `, $1, 'feature ' || n, 'Feature', 'use', $2, 1, 1, 'fixed', 'none', 1, n + 1, 0 FROM generate_series(1::bigint, 50) n`, []any{d.app, credit}},
 		{`INSERT INTO prices (app_id, number, org_id, feature_id, revision, credit_id, cost_nanocredits, quantity_per_unit, pricing_mode, created_at)
-			VALUES ($1, 1, $1, $2, 1, $3, 1, 1, 'fixed', 0)`, []any{d.app, feature, credit}},
+			SELECT $1, 1 - n, $1, $2, 1 - n, $3, 1, 1, 'fixed', 0 FROM generate_series(0, 50000) n`, []any{d.app, feature, credit}},
 		{`INSERT INTO wallets (app_id, id, org_id, identity, created_at, last_seq)
 			SELECT $1, ` + seedID(1) + `, $1, 'user ' || n, 0, 3 FROM generate_series(1::bigint, $2) n`, []any{d.app, int64(reportWallets)}},
 		{`INSERT INTO balances (app_id, wallet_id, credit_id, org_id, amount_nanocredits)

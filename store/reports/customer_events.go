@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/ids"
 	"purser/store/internal/pg"
 )
 
@@ -25,7 +26,7 @@ var (
 				(SELECT`+storedEventColumns+` FROM (`+pg.PackedNewest+`) packed ORDER BY seq DESC LIMIT $4)
 				ORDER BY seq DESC LIMIT $4
 			) scanned
-			WHERE ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $6 AND created_at < $7
+			WHERE `+ofFeature+` AND created_at >= $6 AND created_at < $7
 			ORDER BY seq DESC LIMIT $8
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
@@ -53,14 +54,14 @@ func (tx appTx) eventsOfCustomer(ctx context.Context, q EventQuery) (list []Even
 	if err != nil || len(wallets) == 0 {
 		return nil, 0, err
 	}
-	var prices []int64
+	var feature *ids.ID
 	if q.FeatureKey != "" {
-		if prices, err = tx.usedPrices(ctx, q.FeatureKey); err != nil || len(prices) == 0 {
+		if feature, err = tx.usedFeature(ctx, q.FeatureKey); err != nil || feature == nil {
 			return nil, 0, err
 		}
 	}
 	before := cmp.Or(q.BeforeSeq, math.MaxInt64)
-	list, err = pg.Collect(ctx, tx, listEventsOfCustomer, readEventFound, wallets[0], before, customerEventsScanned, prices, q.From, q.to(), q.OneMore())
+	list, err = pg.Collect(ctx, tx, listEventsOfCustomer, readEventFound, wallets[0], before, customerEventsScanned, feature, q.From, q.to(), q.OneMore())
 	if err != nil {
 		return nil, 0, err
 	}

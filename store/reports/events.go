@@ -109,10 +109,14 @@ var (
 		FROM (`+pg.PackedByTransaction+`) e`+eventFoundJoins)
 
 	// An unused feature is marked as such, so its events need no scan.
-	selectPriceNumbers = pg.Declare("select prices of a feature", `
-		SELECT p.number, f.deduplication_locked FROM features f JOIN prices p ON p.app_id = $1 AND p.feature_id = f.id
-		WHERE f.app_id = $1 AND f.key = $2`)
+	selectUsedFeature = pg.Declare("select feature and whether it was used", `
+		SELECT id, deduplication_locked FROM features WHERE app_id = $1 AND key = $2`)
 )
+
+// ofFeature is true for events of the feature $5, and for all when it is NULL. It looks up
+// the price of each scanned event: a feature may have more prices than fit into memory, one
+// for each change.
+const ofFeature = `($5::uuid IS NULL OR (SELECT p.feature_id FROM prices p WHERE p.app_id = $1 AND p.number = price_number) = $5)`
 
 // Events lists events and returns the next page, or nil at the end.
 //
@@ -149,39 +153,34 @@ func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, ne
 	case q.FeatureKey == "":
 		return tx.eventsNewestFirst(ctx, q, nil)
 	}
-	prices, err := tx.usedPrices(ctx, q.FeatureKey)
-	if err != nil || len(prices) == 0 {
+	feature, err := tx.usedFeature(ctx, q.FeatureKey)
+	if err != nil || feature == nil {
 		return nil, nil, err
 	}
-	return tx.eventsNewestFirst(ctx, q, prices)
+	return tx.eventsNewestFirst(ctx, q, feature)
 }
 
-// usedPrices are the numbers of a feature's prices, none when it was never used.
-func (tx appTx) usedPrices(ctx context.Context, featureKey string) ([]int64, error) {
-	prices, err := pg.Collect(ctx, tx, selectPriceNumbers, pgx.RowToStructByPos[usedPrice], featureKey)
-	switch {
-	case err != nil:
+// usedFeature is the id of a feature, nil when it was never used.
+func (tx appTx) usedFeature(ctx context.Context, key string) (*ids.ID, error) {
+	type feature struct {
+		ID   ids.ID
+		Used bool
+	}
+	f, err := pg.Find(ctx, tx, selectUsedFeature, pgx.RowToStructByPos[feature], fault.New(fault.FeatureNotFound), key)
+	if err != nil || !f.Used {
 		return nil, err
-	case len(prices) == 0:
-		return nil, fault.New(fault.FeatureNotFound)
-	case !prices[0].Used:
-		return nil, nil
 	}
-	numbers := make([]int64, len(prices))
-	for i, p := range prices {
-		numbers[i] = p.Number
-	}
-	return numbers, nil
+	return &f.ID, nil
 }
 
-// eventsNewestFirst lists events of these prices, or all events for nil, newest first.
-func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []int64) (list []EventFound, next *pg.Page, err error) {
+// eventsNewestFirst lists events of a feature, or all events for nil, newest first.
+func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, feature *ids.ID) (list []EventFound, next *pg.Page, err error) {
 	// A custom plan chooses between the BRIN index and the application's own index by
 	// the values.
 	if _, err := tx.Conn.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
 		return nil, nil, fmt.Errorf("store: events: %w", err)
 	}
-	positions, next, err := tx.eventPositions(ctx, q, prices)
+	positions, next, err := tx.eventPositions(ctx, q, feature)
 	if err != nil || len(positions) == 0 {
 		return nil, next, err
 	}
@@ -195,12 +194,6 @@ func (tx appTx) eventsNewestFirst(ctx context.Context, q EventQuery, prices []in
 	}
 	list, err = pg.Collect(ctx, tx, listEventsAt, readEventFound, wallets, seqs)
 	return list, next, err
-}
-
-// usedPrice is a price, and whether its feature was ever used.
-type usedPrice struct {
-	Number int64
-	Used   bool
 }
 
 func readEventFound(row pgx.CollectableRow) (e EventFound, err error) {

@@ -80,7 +80,7 @@ var (
 				UNION ALL
 				SELECT`+storedEventColumns+` FROM (`+pg.PackedRange+`) packed
 			) ranged
-			WHERE ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $6 AND created_at < $7
+			WHERE `+ofFeature+` AND created_at >= $6 AND created_at < $7
 			ORDER BY seq DESC LIMIT $8
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
@@ -170,15 +170,15 @@ func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey stri
 		if err != nil {
 			return err
 		}
-		var prices []int64
+		var feature *ids.ID
 		if featureKey != "" {
-			if prices, err = tx.usedPrices(ctx, featureKey); err != nil || len(prices) == 0 {
+			if feature, err = tx.usedFeature(ctx, featureKey); err != nil || feature == nil {
 				return err
 			}
 		}
 		q.Kind = metering.EntryCharge
 		list, next, err = pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
-			return pg.Collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, prices, q.From, q.to(), limit)
+			return pg.Collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, feature, q.From, q.to(), limit)
 		}, func(e EventFound) int64 { return e.Seq })
 		return err
 	})

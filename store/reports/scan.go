@@ -55,7 +55,7 @@ var (
 		SELECT n.met, f.tx_id, f.wallet_id, f.seq
 		FROM (SELECT count(*) AS met FROM met) n LEFT JOIN (
 			SELECT tx_id, wallet_id, seq FROM met
-			WHERE ($5::bigint[] IS NULL OR price_number = ANY ($5)) AND created_at >= $7 AND created_at < $8
+			WHERE `+ofFeature+` AND created_at >= $7 AND created_at < $8
 			ORDER BY tx_id DESC LIMIT $6
 		) f ON true`)
 )
@@ -79,9 +79,9 @@ type window struct {
 	limit      int // events that it may scan
 }
 
-// eventPositions finds events of these prices, or all events for nil, newest first. It
+// eventPositions finds events of a feature, or all events for nil, newest first. It
 // returns the next page, or nil at the end.
-func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64) (list []eventPosition, next *pg.Page, err error) {
+func (tx appTx) eventPositions(ctx context.Context, q EventQuery, feature *ids.ID) (list []eventPosition, next *pg.Page, err error) {
 	start, stop, err := tx.eventRange(ctx, q)
 	if err != nil {
 		return nil, nil, err
@@ -99,14 +99,14 @@ func (tx appTx) eventPositions(ctx context.Context, q EventQuery, prices []int64
 	}
 	skipped := 0
 	for range maxWindows {
-		l, err := scan.next(ctx, tx, prices != nil || q.From != 0)
+		l, err := scan.next(ctx, tx, feature != nil || q.From != 0)
 		if err != nil || l == nil || !pg.LessID(stop, l.end) {
 			return list, nil, err
 		}
 		if pg.LessID(l.start, floor) {
 			l.start = floor
 		}
-		found, scanned, err := tx.scanWindow(ctx, *l, q, prices, q.OneMore()-len(list))
+		found, scanned, err := tx.scanWindow(ctx, *l, q, feature, q.OneMore()-len(list))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -165,7 +165,7 @@ func (tx appTx) unpackedSince(ctx context.Context) (id ids.ID, err error) {
 }
 
 // scanWindow reads the newest events of a window and how many it scanned.
-func (tx appTx) scanWindow(ctx context.Context, l window, q EventQuery, prices []int64, limit int) (list []eventPosition, scanned int, err error) {
+func (tx appTx) scanWindow(ctx context.Context, l window, q EventQuery, feature *ids.ID, limit int) (list []eventPosition, scanned int, err error) {
 	_, err = pg.Collect(ctx, tx, scanEvents, func(row pgx.CollectableRow) (struct{}, error) {
 		var transaction, wallet *ids.ID
 		var seq *int64
@@ -174,7 +174,7 @@ func (tx appTx) scanWindow(ctx context.Context, l window, q EventQuery, prices [
 			list = append(list, eventPosition{*transaction, pg.OrZero(wallet), pg.OrZero(seq)})
 		}
 		return struct{}{}, err
-	}, l.start, l.end, l.limit, prices, limit, q.From, q.to())
+	}, l.start, l.end, l.limit, feature, limit, q.From, q.to())
 	slices.SortFunc(list, func(a, b eventPosition) int { return bytes.Compare(b.TransactionID[:], a.TransactionID[:]) })
 	return list, scanned, err
 }
