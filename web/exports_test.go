@@ -153,3 +153,22 @@ func TestAnAuditLogIsExportedInParts(t *testing.T) {
 		t.Errorf("the rest of %d lines is called %s", strings.Count(rest.body, "\n"), name)
 	}
 }
+
+// TestAnAuditLogOfLargeEntriesIsExportedInParts has entries of a plan whose lists are full:
+// 10,000 of them take more memory than a server has.
+func TestAnAuditLogOfLargeEntriesIsExportedInParts(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	owner := r.join(t, tenancy.Owner)
+	storetest.Exec(t, r.url, `
+		INSERT INTO audit_entries (org_id, number, at, actor, address, action, target, before, after, seal)
+		SELECT $1, n, 1, 'x', '', 'plan.update', '', repeat('b', 32000), repeat('a', 32000), decode(repeat('00', 32), 'hex') FROM generate_series(1, 600) n`, r.org.ID)
+	part := owner.get(t, r.orgPath("audit.csv"))
+	if name := fileName(t, part); name != r.org.Slug+"-audit-newest-500-searched-to-101.csv" || strings.Count(part.body, "\n") != 501 || len(part.body) > 40<<20 {
+		t.Errorf("a part of %d lines and %d bytes is called %s", strings.Count(part.body, "\n"), len(part.body), name)
+	}
+	rest := owner.get(t, r.orgPath("audit.csv")+"?before=101")
+	if name := fileName(t, rest); name != r.org.Slug+"-audit-before-101.csv" || strings.Count(rest.body, "\n") != 101 {
+		t.Errorf("the rest of %d lines is called %s", strings.Count(rest.body, "\n"), name)
+	}
+}

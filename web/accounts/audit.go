@@ -15,11 +15,15 @@ import (
 
 const (
 	auditPageSize = 50
-	// The most entries of one export: little enough to be built in memory. Older ones
-	// follow with before.
+	// The most entries of one export, and the text of before and after at which no more are
+	// read: little enough to be built in memory. Those of a plan have up to 64 KB each. Older
+	// ones follow with before.
 	maxAuditExport = 10_000
-	// The most reads of one export: a filter that matches few entries must not search
-	// without end.
+	maxAuditText   = 16 << 20
+	// auditPortion is how many entries are read at once.
+	auditPortion = 250
+	// The most reads of one export that find fewer: a filter that matches few entries must
+	// not search without end.
 	maxAuditReads = 10
 )
 
@@ -108,14 +112,20 @@ func (s *Pages) auditExport(req *site.Request) (site.Response, error) {
 		name += "-before-" + strconv.FormatInt(p.Before, 10)
 	}
 	var entries []audit.Entry
-	for range maxAuditReads {
-		p.Limit = maxAuditExport - len(entries)
+	for searched, text := 0, 0; searched < maxAuditReads && len(entries) < maxAuditExport && text < maxAuditText; {
+		p.Limit = min(auditPortion, maxAuditExport-len(entries))
 		found, next, err := req.Organization().AuditLog(req.Context, p)
 		if err != nil {
 			return site.Response{}, err
 		}
+		for _, e := range found {
+			text += len(e.Before) + len(e.After)
+		}
+		if len(found) < p.Limit {
+			searched++
+		}
 		entries = append(entries, found...)
-		if p.Before = next; next == 0 || len(entries) == maxAuditExport {
+		if p.Before = next; next == 0 {
 			break
 		}
 	}
