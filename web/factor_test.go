@@ -3,6 +3,8 @@ package web
 import (
 	"crypto/rand"
 	"encoding/base32"
+	"encoding/base64"
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -10,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"purser/ids"
+	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/tenancy/vault"
@@ -113,6 +117,11 @@ func TestAuthenticator(t *testing.T) {
 		if got := half.get(t, "/account"); got.status != http.StatusOK {
 			t.Errorf("status %d", got.status)
 		}
+		half.formToken = tokenIn(half.get(t, "/account").body)
+		half.post(t, "/logout", nil)
+		if got := half.get(t, "/login/code"); got.location != "/login" {
+			t.Errorf("after it, the password waits for another code: status %d", got.status)
+		}
 		if got := try(t, late, used); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("the same code again: status %d", got.status)
 		}
@@ -188,6 +197,40 @@ func TestAuthenticator(t *testing.T) {
 			t.Errorf("a code is still asked for: %s", got.location)
 		}
 	})
+}
+
+// TestSignInsThatWaitForACodeStoreNothing counts what an account could leave any number of.
+func TestSignInsThatWaitForACodeStoreNothing(t *testing.T) {
+	t.Parallel()
+	r, clock := newClockHarness(t)
+	b := r.join(t, tenancy.Support)
+	b.withPassword(t)
+	b.signIn(t)
+	b.withFactor(t)
+	half := r.browser()
+	half.header.Set("User-Agent", "waits for a code")
+	if got := half.login(t, b.user.Email, password); !strings.HasPrefix(got.location, "/login/code") {
+		t.Fatalf("it leads to %s", got.location)
+	}
+	if tables := storetest.TablesWith(t, r.url, "waits for a code"); len(tables) > 0 {
+		t.Errorf("a sign-in that waits for its code is in %q", tables)
+	}
+	for name, cookie := range half.cookies {
+		if !cookie.HttpOnly || cookie.MaxAge > int(codeExpires.Seconds()) {
+			t.Errorf("cookie %s for scripts: %t, for %d s", name, !cookie.HttpOnly, cookie.MaxAge)
+		}
+		if strings.Contains(cookie.Value, b.user.ID.Format(ids.User)) {
+			t.Errorf("cookie %s shows the account", name)
+		}
+		// What was sealed for something else is no password.
+		sealed, err := r.site.Vault.Seal(vault.SeedOf(b.user.ID), fmt.Append(nil, b.user.ID.Format(ids.User), " ", clock.now(), " ", clock.now()))
+		noError(t, err)
+		forger := r.browser()
+		forger.cookies[name] = &http.Cookie{Name: name, Value: base64.RawURLEncoding.EncodeToString(sealed)}
+		if got := forger.get(t, "/login/code"); got.location != "/login" {
+			t.Errorf("a forged cookie %s leads to status %d, %s", name, got.status, got.location)
+		}
+	}
 }
 
 func TestAChangedPasswordKeepsTheCountOfWrongCodes(t *testing.T) {

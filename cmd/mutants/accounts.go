@@ -55,6 +55,8 @@ var accountMutants = []mutant{
 		once("web/accounts/login.go", "credential.SessionSubject(req.FormToken(), step)", "credential.SessionSubject(req.Bearer.Token, step)")),
 	bug("a new password confirms without the second factor", "./web", "TestAuthenticator",
 		once("web/accounts/account.go", "\tif account.FactorAt == 0 {", "\tif true {")),
+	bug("a completed sign-in leaves the password of its browser waiting for another code", "./web", "TestAuthenticator",
+		once("web/accounts/login.go", "\t\tsetAwaiting(req, \"\", -1)\n", "")),
 	bug("a replaced password still signs in with a code", "./web", "TestAuthenticator",
 		once("web/accounts/login.go", "\tif account.PasswordAt != passwordAt {", "\tif account.PasswordAt < 0 {"),
 		once("store/people/sessions.go", "|| passwordAt != s.PasswordAt ||", "|| passwordAt < 0 ||")),

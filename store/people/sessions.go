@@ -14,10 +14,10 @@ import (
 	"purser/store/internal/pg"
 )
 
-// Session is one browser, signed in or signing in.
+// Session is one browser that is signed in.
 type Session struct {
 	ID        ids.ID
-	UserID    ids.ID // zero before the sign-in
+	UserID    ids.ID // zero for a sign-in that waits for its code, of 0.1.0
 	CreatedAt int64
 	SeenAt    int64
 	ExpiresAt int64

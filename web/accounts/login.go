@@ -1,10 +1,8 @@
 package accounts
 
 import (
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -18,9 +16,6 @@ import (
 	accountpage "purser/views/page/account"
 	"purser/web/site"
 )
-
-// codeTimeout is how long the second step may take after the password.
-const codeTimeout = 10 * time.Minute
 
 // loginFailed is the one message for every failed sign-in, so that it does not reveal
 // who has an account.
@@ -151,6 +146,7 @@ func (s *Pages) finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt
 	}
 	factors := "password"
 	if factorAt != 0 {
+		setAwaiting(req, "", -1)
 		factors = "password and code"
 	}
 	req.Bearer.AfterSave = func(saved bool) {
@@ -189,16 +185,8 @@ func startPage(req *site.Request, user ids.ID) (string, error) {
 	return site.PathOf([]string{"o", orgs[0].Slug, "a", apps[0].Slug}), nil
 }
 
-// requireCode asks for the second factor.
-func requireCode(req *site.Request, account people.Account, next string) (site.Response, error) {
-	if err := req.AwaitCode(account.UserID, account.ChangedAt); err != nil {
-		return site.Response{}, err
-	}
-	return site.Redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
-}
-
 func (s *Pages) codePage(req *site.Request) (site.Response, error) {
-	if _, _, waiting := req.AwaitingCode(codeTimeout); !waiting {
+	if _, _, waiting := awaitingCode(req); !waiting {
 		return site.Redirect("/login"), nil
 	}
 	return site.Show(accountpage.SecondStepPage(accountpage.SecondStep{Next: site.LocalPath(req.Query("next"))})), nil
@@ -206,7 +194,7 @@ func (s *Pages) codePage(req *site.Request) (site.Response, error) {
 
 func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 	f := req.Form
-	user, passwordAt, waiting := req.AwaitingCode(codeTimeout)
+	user, passwordAt, waiting := awaitingCode(req)
 	if !waiting {
 		return site.Redirect("/login"), nil
 	}

@@ -25,11 +25,9 @@ const (
 // Keys of the session's content.
 const (
 	sessionUser      = "user"
-	sessionReauthAt  = "proven"   // when the password was last entered
-	sessionPassword  = "password" // when the password that began the session was set
+	sessionReauthAt  = "proven" // when the password was last entered
 	sessionFormToken = "form"
 	sessionFlash     = "flash"
-	sessionAwaiting  = "awaiting" // the user whose password was right and whose code is missing
 )
 
 // Cookie names. Browsers accept the __Host- prefix only over https and for this exact
@@ -188,19 +186,14 @@ func (req *Request) saveSession() error {
 	return nil
 }
 
-// resetSession clears the session and renews its token, against session fixation.
-func (req *Request) resetSession() error {
-	req.Bearer.userID = ids.ID{}
+// SignIn starts a session of the user, whose password was set at that time, and so was the
+// authenticator whose code was entered, or zero for none. It clears the session and renews
+// its token, against session fixation.
+func (req *Request) SignIn(user ids.ID, passwordAt, factorAt int64) error {
 	if err := req.Site.sessions.Clear(req.Context); err != nil {
 		return err
 	}
-	return req.Site.sessions.RenewToken(req.Context)
-}
-
-// SignIn starts a session of the user, whose password was set at that time, and so was the
-// authenticator whose code was entered, or zero for none.
-func (req *Request) SignIn(user ids.ID, passwordAt, factorAt int64) error {
-	if err := req.resetSession(); err != nil {
+	if err := req.Site.sessions.RenewToken(req.Context); err != nil {
 		return err
 	}
 	req.Bearer.userID, req.Bearer.passwordAt, req.Bearer.factorAt = user, passwordAt, factorAt
@@ -251,26 +244,4 @@ func (s *Site) SessionCookie() string { return s.sessions.Cookie.Name }
 func (req *Request) RenewSession() error {
 	req.Bearer.renewed = true
 	return req.Site.sessions.RenewToken(req.Context)
-}
-
-// AwaitCode stores the user whose password was right and who still needs a second
-// factor. It ends any earlier session in this browser: the password must not count for
-// another user.
-func (req *Request) AwaitCode(user ids.ID, passwordAt int64) error {
-	if err := req.resetSession(); err != nil {
-		return err
-	}
-	req.put(sessionAwaiting, user.Format(ids.User))
-	req.put(sessionPassword, passwordAt)
-	req.MarkReauthenticated()
-	return nil
-}
-
-// AwaitingCode is the user whose password was right within that time and whose code is
-// missing, and when that password was set.
-func (req *Request) AwaitingCode(within time.Duration) (user ids.ID, passwordAt int64, waiting bool) {
-	m := req.Site.sessions
-	user, err := ids.Parse(ids.User, m.GetString(req.Context, sessionAwaiting))
-	age := req.Site.Now() - m.GetInt64(req.Context, sessionReauthAt)
-	return user, m.GetInt64(req.Context, sessionPassword), err == nil && age >= 0 && age <= within.Milliseconds()
 }
