@@ -45,6 +45,7 @@ const (
 	sessionLasts      = 7 * 24 * time.Hour
 	invitationLasts   = 7 * 24 * time.Hour
 	attemptsAMinute   = 20
+	noticesAtOnce     = 100
 	auditPage         = 50
 	sessionCookieName = "purser"
 	deviceCookie      = sessionCookieName + "-device"

@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/rand"
 	"crypto/tls"
+	"net/http"
 	netmail "net/mail"
 	"net/url"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"purser/ids"
 	"purser/mail"
 	"purser/mail/mailtest"
 	"purser/store"
@@ -361,6 +363,44 @@ func TestSecurityNoticesAreMailed(t *testing.T) {
 			t.Errorf("%+v", mails)
 		}
 	})
+}
+
+// TestNoticesThatAMemberCausesAreBounded repeats what mails someone: an address that nobody
+// has verified, or the owners. Mails of other tenants wait behind them.
+func TestNoticesThatAMemberCausesAreBounded(t *testing.T) {
+	t.Parallel()
+	h := newMailHarness(t)
+	clock := &clock{}
+	clock.ms.Store(time.Now().UnixMilli())
+	h.site.Now = clock.now
+	owner, admin := h.join(t, tenancy.Owner), h.withPassword(t, tenancy.Admin)
+	admin.withFactor(t)
+	sent := 1
+	for ; sent <= noticesAtOnce; sent++ {
+		if got := admin.post(t, "/account/factor/codes", nil); got.status != http.StatusOK {
+			break
+		}
+	}
+	if sent != noticesAtOnce {
+		t.Errorf("%d notices are sent at once", sent)
+	}
+	createKey := func() seen {
+		return admin.post(t, h.appPath("keys", "new"), url.Values{"id": {ids.New().Format(ids.APIKey)}, "name": {"Server"}, "preset": {"ingestion"}, "lifetime": {"none"}})
+	}
+	clock.advance(time.Minute)
+	if got := createKey(); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "60" {
+		t.Errorf("a key whose notices are too many: status %d, retry after %s", got.status, got.header.Get("Retry-After"))
+	}
+	if list := h.mailed(t, owner.user.Email); len(list) > 0 {
+		t.Errorf("a refused key is mailed about %d times", len(list))
+	}
+	clock.advance(time.Minute)
+	if got := createKey(); got.status != http.StatusOK {
+		t.Errorf("a key two minutes later: status %d", got.status)
+	}
+	if got := admin.post(t, "/account/password", url.Values{"current": {password}, "password": {newPassword}}); got.location != "/account" {
+		t.Errorf("a password can't be changed meanwhile: status %d", got.status)
+	}
 }
 
 // A person chooses their own mails: what is chosen shows, and what they may not read is

@@ -57,6 +57,8 @@ var accountMutants = []mutant{
 		once("web/accounts/account.go", "\tif account.FactorAt == 0 {", "\tif true {")),
 	bug("a completed sign-in leaves the password of its browser waiting for another code", "./web", "TestAuthenticator",
 		once("web/accounts/login.go", "\t\tsetAwaiting(req, \"\", -1)\n", "")),
+	bug("a member sends any number of security notices", "./web", "TestNoticesThatAMemberCausesAreBounded",
+		once("web/site/mail.go", "if !limiter.AllowN(now, len(to)) {", "if !limiter.AllowN(now, 0) {")),
 	bug("a replaced password still signs in with a code", "./web", "TestAuthenticator",
 		once("web/accounts/login.go", "\tif account.PasswordAt != passwordAt {", "\tif account.PasswordAt < 0 {"),
 		once("store/people/sessions.go", "|| passwordAt != s.PasswordAt ||", "|| passwordAt < 0 ||")),

@@ -103,7 +103,7 @@ func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	mails, err := req.SecurityNotice(mail.PasswordLetter(req.Where()))
+	mails, err := req.SealMails(mail.Security, mail.PasswordLetter(req.Where()), 0, req.User.Email)
 	if err != nil {
 		return site.Response{}, err
 	}

@@ -94,7 +94,7 @@ func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	mails, err := req.SecurityNotice(mail.FactorLetter("Two-factor was turned on for your Purser account.", req.Where()))
+	mails, err := req.LimitedNotices(mail.FactorLetter("Two-factor was turned on for your Purser account.", req.Where()), req.User.Email)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -119,7 +119,7 @@ func (s *Pages) replaceCodes(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	mails, err := req.SecurityNotice(mail.FactorLetter("The recovery codes of your Purser account were replaced.", req.Where()))
+	mails, err := req.LimitedNotices(mail.FactorLetter("The recovery codes of your Purser account were replaced.", req.Where()), req.User.Email)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -131,7 +131,7 @@ func (s *Pages) replaceCodes(req *site.Request) (site.Response, error) {
 }
 
 func (s *Pages) removeFactor(req *site.Request) (site.Response, error) {
-	mails, err := req.SecurityNotice(mail.FactorLetter("Two-factor was turned off for your Purser account.", req.Where()))
+	mails, err := req.LimitedNotices(mail.FactorLetter("Two-factor was turned off for your Purser account.", req.Where()), req.User.Email)
 	if err != nil {
 		return site.Response{}, err
 	}

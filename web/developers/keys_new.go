@@ -147,7 +147,7 @@ func noticeKey(req *site.Request, key keys.APIKey) ([]people.Mail, error) {
 		}
 	}
 	letter := mail.KeyLetter(key.Name, req.App.Name, req.Org.Name, req.User.Email, req.Site.Server.Address+req.AppPath("keys"), req.Where())
-	return req.SealMails(mail.Security, letter, 0, to...)
+	return req.LimitedNotices(letter, to...)
 }
 
 // maxKeyNotices is how many people are mailed about a new key at most.

@@ -1,8 +1,18 @@
 package site
 
 import (
+	"math"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+
+	"purser/fault"
+	"purser/httpd"
+	"purser/ids"
 	"purser/mail"
 	"purser/store/people"
+	"purser/views/component"
 	letters "purser/views/mail"
 	accountpage "purser/views/page/account"
 )
@@ -24,9 +34,45 @@ func (req *Request) SealMails(kind mail.Kind, letter letters.Letter, until int64
 	return mails, nil
 }
 
-// SecurityNotice is a letter to the signed-in user about their own account.
-func (req *Request) SecurityNotice(letter letters.Letter) ([]people.Mail, error) {
-	return req.SealMails(mail.Security, letter, 0, req.User.Email)
+// noticesAtOnce and noticeInterval limit the notices that a user causes by what costs no
+// password: nobody has verified the address that they go to, and mails of others wait behind
+// them. Each node counts its own.
+const (
+	noticesAtOnce  = 100
+	noticeInterval = time.Minute
+	usersCounted   = 10_000
+)
+
+func newNotices() *lru.Cache[ids.ID, *rate.Limiter] {
+	limits, err := lru.New[ids.ID, *rate.Limiter](usersCounted)
+	if err != nil {
+		panic(err) // only for a size below one
+	}
+	return limits
+}
+
+// LimitedNotices are the notices of an action. Past the limit the action is refused: without
+// its notice it must not happen.
+func (req *Request) LimitedNotices(letter letters.Letter, to ...string) ([]people.Mail, error) {
+	if req.Site.Mail == nil {
+		return nil, nil
+	}
+	limiter, counted := req.Site.notices.Get(req.User.ID)
+	if !counted {
+		limiter = rate.NewLimiter(rate.Every(noticeInterval), noticesAtOnce)
+		if earlier, raced, _ := req.Site.notices.PeekOrAdd(req.User.ID, limiter); raced {
+			limiter = earlier
+		}
+	}
+	now := time.UnixMilli(req.Site.Now())
+	if !limiter.AllowN(now, len(to)) {
+		missing := math.Ceil(float64(len(to)) - limiter.TokensAt(now))
+		return nil, &httpd.WaitError{
+			Fault: fault.Newf(fault.RateLimited, "Your account sent many security notices by email. Nothing was changed. Try again in %s.", component.Counted(int64(missing), "minute", "minutes")),
+			Wait:  time.Duration(missing) * noticeInterval,
+		}
+	}
+	return req.SealMails(mail.Security, letter, 0, to...)
 }
 
 // Where is where the request comes from.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
 
 	"purser/httpd"
 	"purser/ids"
@@ -51,6 +53,7 @@ type Site struct {
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
 	exports     *httpd.InFlight[ids.ID] // by organization
+	notices     *lru.Cache[ids.ID, *rate.Limiter]
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
 }
@@ -74,6 +77,7 @@ func New(options Options) *Site {
 		HTTPS:       strings.HasPrefix(options.BaseURL, "https://"),
 		crossOrigin: http.NewCrossOriginProtection(),
 		exports:     httpd.NewInFlight[ids.ID](exportsAtOnce),
+		notices:     newNotices(),
 	}
 	s.sessions = newSessions(s.Store.Auth(), s.Server.Address, s.HTTPS, s.Now)
 	return s
