@@ -336,7 +336,7 @@ func parseOwnReply(text []byte) (status int, refused bool) {
 
 func (c *connection) errorReply(status int) []byte {
 	id := ids.New().Format(ids.Request)
-	c.owner.log.Info("request not parsed", "request", id, "status", status)
+	c.owner.log.Warn("request not parsed", "request", id, "status", status)
 	body := fmt.Sprintf(`{"error":%q,"message":%q}`, fault.InvalidRequest, "The request is not valid HTTP: "+http.StatusText(status)+".")
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Request-Id: %s\r\nX-Content-Type-Options: nosniff\r\n"+
 		"Cache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, http.StatusText(status), id, len(body), body)

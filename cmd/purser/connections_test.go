@@ -359,3 +359,41 @@ func (l *connections) count() int {
 	defer l.mu.Unlock()
 	return len(l.open)
 }
+
+// TestRequestsThatAreNoneDoNotFillTheLog sends what no handler sees, and what no limit of
+// logged requests counts.
+func TestRequestsThatAreNoneDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	lines := newLogWriter(&out, slog.LevelInfo, newRequestLog(defaultRequestLines, defaultRequestLines))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := limitConnections(listener, 100, nil, lines.log)
+	server := &http.Server{Handler: http.NotFoundHandler()}
+	l.bind(server)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	const sent = 50
+	for range sent {
+		c := dial(t, l)
+		if response, _ := exchange(t, c, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"); response.StatusCode != http.StatusBadRequest {
+			t.Fatalf("status %d", response.StatusCode)
+		}
+		c.Close()
+	}
+	_ = server.Close()
+	<-ended
+	lines.close()
+	var written, counted float64
+	for _, line := range logged(t, out.String()) {
+		if line["msg"] == "request not parsed" {
+			repeated, _ := line["repeated"].(float64)
+			written, counted = written+1, counted+max(1, repeated)
+		}
+	}
+	if written > sent/2 || counted != sent {
+		t.Errorf("%d requests make %v lines, which count %v", sent, written, counted)
+	}
+}

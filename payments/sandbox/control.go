@@ -65,7 +65,7 @@ func (s *Server) authorizeControl(r *http.Request) (ids.ID, error) {
 	}
 	app, err := ids.Parse(ids.Application, r.PathValue("app"))
 	if err != nil || app != owner {
-		s.options.Log.Info("sandbox access refused", "caller", owner.Format(ids.Application), "path", r.URL.Path, "code", fault.PathNotFound)
+		s.options.Log.Warn("sandbox access refused", "caller", owner.Format(ids.Application), "route", r.Pattern, "code", fault.PathNotFound)
 		return ids.ID{}, fault.New(fault.PathNotFound)
 	}
 	admitted, err := s.options.Admits(r.Context(), app)
@@ -85,7 +85,7 @@ func (s *Server) controlFault(r *http.Request, err error) *fault.Fault {
 	if f, ok := errors.AsType[*fault.Fault](publicRefusal(err)); ok {
 		return f
 	}
-	s.options.Log.Error("sandbox control request failed", "path", r.URL.Path, "cause", err)
+	s.options.Log.Error("sandbox control request failed", "route", r.Pattern, "cause", err)
 	return fault.New(fault.InternalError)
 }
 

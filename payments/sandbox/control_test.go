@@ -167,7 +167,7 @@ func TestControlAccess(t *testing.T) {
 	}
 	large := `{"checkoutId": "` + strings.Repeat("a", 16<<10) + `"}`
 	r.control("refunds", large, http.StatusRequestEntityTooLarge)
-	for _, want := range []string{"sandbox access refused", "code=not_found", "caller=" + r.app.Format(ids.Application)} {
+	for _, want := range []string{"level=WARN msg=\"sandbox access refused\"", "route=\"POST /sandbox/apps/{app}/refunds\"", "code=not_found", "caller=" + r.app.Format(ids.Application)} {
 		if !strings.Contains(r.log.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, r.log.String())
 		}

@@ -28,7 +28,7 @@ func (s *Pages) mayCreateOrganizations(req *site.Request) error {
 	if s.newOrganizations {
 		return nil
 	}
-	req.LogAccount("access refused", req.User.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
+	req.LogRefusal("access refused", req.User.ID, "route", "/o/new", "needs", "PURSER_NEW_ORGANIZATIONS")
 	return fault.Newf(fault.PermissionDenied, "Only the operator of this server can create organizations.")
 }
 

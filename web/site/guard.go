@@ -84,10 +84,10 @@ func (req *Request) respond(r Route) (Response, error) {
 		case errors.Is(err, errNeedsFactor):
 			return req.RedirectVia("/account/factor"), nil
 		case fault.Is(err, fault.PermissionDenied):
-			req.LogAccount("access refused", req.User.ID, "route", r.Method+" "+r.Path, "needs", r.Requires.String(), "organization", req.Org.ID.Format(ids.Organization))
+			req.LogRefusal("access refused", req.User.ID, "route", r.Method+" "+r.Path, "needs", r.Requires.String(), "organization", req.Org.ID.Format(ids.Organization))
 		case fault.Is(err, fault.PathNotFound):
 			// An organization or application that does not exist or is another tenant's.
-			req.LogAccount("access refused", req.Bearer.userID, "route", r.Method+" "+r.Path, "needs", AnyMember.String())
+			req.LogRefusal("access refused", req.Bearer.userID, "route", r.Method+" "+r.Path, "needs", AnyMember.String())
 		}
 		return Response{}, err
 	}
@@ -186,7 +186,7 @@ func (req *Request) checkFormToken() error {
 	}
 	want := req.FormToken()
 	if want == "" || subtle.ConstantTimeCompare([]byte(req.Form.Raw(component.FormTokenField)), []byte(want)) != 1 {
-		req.LogAccount("form without its session's token refused", req.User.ID)
+		req.LogRefusal("form without its session's token refused", req.User.ID)
 		return fault.Newf(fault.PermissionDenied, "This page was opened before you signed in. Nothing was saved. Go back, reload it and try again.")
 	}
 	return nil

@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -199,7 +200,18 @@ func Shorten(text string, limit int) string {
 }
 
 func (req *Request) LogAccount(event string, user ids.ID, more ...any) {
-	req.Site.Log.Info(event, append([]any{"request", req.RequestID(), "address", req.Bearer.Address, "user", user.Format(ids.User)}, more...)...)
+	req.logAccount(slog.LevelInfo, event, user, more...)
+}
+
+// LogRefusal is LogAccount for what a user may repeat any number of times: the server's log
+// collapses warnings.
+func (req *Request) LogRefusal(event string, user ids.ID, more ...any) {
+	req.logAccount(slog.LevelWarn, event, user, more...)
+}
+
+func (req *Request) logAccount(level slog.Level, event string, user ids.ID, more ...any) {
+	more = append([]any{"request", req.RequestID(), "address", req.Bearer.Address, "user", user.Format(ids.User)}, more...)
+	req.Site.Log.Log(req.Context, level, event, more...)
 }
 
 // LinkIfPermitted is the URL of a page of the application, or "" without the permission.

@@ -37,7 +37,7 @@ func (s *Pages) overview(req *site.Request) (site.Response, error) {
 		if first := req.FirstPage(req.App); first != "" {
 			return site.Redirect(first), nil
 		}
-		req.LogAccount("access refused", req.User.ID, "route", "GET "+site.AppPrefix, "needs", tenancy.WalletsRead.String(), "organization", req.Org.ID.Format(ids.Organization))
+		req.LogRefusal("access refused", req.User.ID, "route", "GET "+site.AppPrefix, "needs", tenancy.WalletsRead.String(), "organization", req.Org.ID.Format(ids.Organization))
 		return site.Response{}, err
 	}
 	chosen := periods[0]
