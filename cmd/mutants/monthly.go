@@ -10,6 +10,8 @@ var monthlyMutants = []mutant{
 		once("cmd/purser/export.go", "if entry.Seq > wallet.Sealed {", "if false {")),
 	bug("a wallet with more entries than one read has loses the rest", "./cmd/purser", "TestMonthlyFilesHaveEveryEntryOnce",
 		once("cmd/purser/export.go", "	return false, nil\n}\n", "	return true, nil\n}\n")),
+	bug("a month has wallets from after it", "./cmd/purser", "TestMonthlyFilesHaveEveryEntryOnce",
+		once("cmd/purser/export.go", "if accounts[i].Through() == 0 {", "if false {")),
 	bug("a changed file of wallets is continued", "./cmd/purser", "TestChangedMonthlyFilesAreFound",
 		once("cmd/purser/export_files.go", "if hex.EncodeToString(hash.Sum(nil)) != previous.WalletsSHA256 {", `if hex.EncodeToString(hash.Sum(nil)) == "" {`)),
 	bug("a balance that does not follow is exported", "./metering/monthly", "TestAnEntryThatDoesNotFollowIsRefused",

@@ -208,6 +208,9 @@ func exportPage(
 			}
 			entries = nil
 		}
+		if accounts[i].Through() == 0 {
+			continue // it may be newer than the month, whose files must not depend on when they are written
+		}
 		if err := w.Close(accounts[i]); err != nil {
 			return err
 		}

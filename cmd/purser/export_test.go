@@ -244,6 +244,13 @@ func TestMonthlyFilesHaveEveryEntryOnce(t *testing.T) {
 			t.Error("the files name the customer")
 		}
 	})
+	t.Run("a customer who came later changes no file", func(t *testing.T) {
+		n.now = monthDay(4, 2)
+		n.deposit(t, "carl", 1)
+		later := filepath.Join(t.TempDir(), "later")
+		noFailure(t, n.export(t.Context(), later, "2020-03"))
+		sameFiles(t, "after a first deposit", n.files(t, later), first)
+	})
 	t.Run("the next month continues", func(t *testing.T) {
 		noFailure(t, n.export(t.Context(), folder, "2020-04"))
 		noFailure(t, checkMonths(folder, &n.out))
