@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -78,6 +80,36 @@ func readPanels(t *testing.T) map[string][]string {
 		}
 	}
 	return queries
+}
+
+// A run that takes longer than its limit is repeated after its interval, by any node.
+func TestVerificationsThatNeverFinishRaiseAnAlert(t *testing.T) {
+	t.Parallel()
+	c, err := readConfig(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := readRules(t)
+	rule := rules[slices.IndexFunc(rules, func(r alertRule) bool { return r.Alert == "PurserVerificationFails" })]
+	failures := regexp.MustCompile(`sum by \(kind\) \(increase\(purser_verify_runs_total\{(?:kind=~"([^"]*)", )?result="failed"\}\[(\w+)\]\)\) > ([\d.]+)`)
+	for kind, every := range c.verifyIntervals() {
+		raised := false
+		for _, m := range failures.FindAllStringSubmatch(rule.Expr, -1) {
+			window, err := time.ParseDuration(m[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			most, err := strconv.ParseFloat(m[3], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := float64(window / (every + 2*verifyTick))
+			raised = raised || found > most && (m[1] == "" || slices.Contains(strings.Split(m[1], "|"), string(kind)))
+		}
+		if !raised {
+			t.Errorf("verifications of the kind %q that fail every %s raise no alert by %s", kind, every, rule.Expr)
+		}
+	}
 }
 
 // Every query is held to a scrape of a server: its metrics, their labels, and the values
