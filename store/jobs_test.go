@@ -109,6 +109,29 @@ func TestWork(t *testing.T) {
 		}
 	})
 
+	t.Run("that fails while it is retried by hand is retried once more", func(t *testing.T) {
+		a := newTenant(t, db)
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
+		noError(t, a.Queue().RetryJob(t.Context(), only(t, a, 0), "no answer", 10))
+		running := only(t, a, 10)
+		noError(t, a.Queue().RetryJobNow(t.Context(), queue.JobInvoice, "in_1", 10))
+		noError(t, a.Queue().RetryJob(t.Context(), running, "refused", queue.StoppedJob))
+		only(t, a, 10)
+	})
+
+	t.Run("that fails while its account gets a new key runs with that", func(t *testing.T) {
+		a := newTenant(t, db)
+		c := a.connect(t)
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
+		running := only(t, a, 0)
+		_, err := a.Accounts().PutConnection(t.Context(), c, 10)
+		noError(t, err)
+		noError(t, a.Queue().RetryJob(t.Context(), running, "the key is not valid", queue.StoppedJob))
+		if w := only(t, a, 10); w.Tries != 1 {
+			t.Errorf("%+v", w)
+		}
+	})
+
 	t.Run("that is asked for again is not put off", func(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))

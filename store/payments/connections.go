@@ -274,9 +274,9 @@ func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now
 	return c, tx.retryFailedNow(ctx, now)
 }
 
-// retryFailedNow makes failed jobs due now.
+// retryFailedNow makes failed jobs due now. Those that run are run again.
 func (tx appTx) retryFailedNow(ctx context.Context, now int64) error {
-	if _, err := tx.ExecAny(ctx, queue.RetryFailedJobs, now); err != nil {
+	if _, err := tx.ExecAny(ctx, queue.RetryFailedJobs, now, ids.New()); err != nil {
 		return err
 	}
 	return tx.ScheduleWake(ctx)

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/store/internal/pg"
 	"purser/tenancy/audit"
 )
@@ -19,7 +20,7 @@ var (
 		SELECT object FROM work_queue WHERE app_id = $1 AND kind = $2 AND failing_since IS NOT NULL`)
 
 	retryJobNow = pg.Declare("retry work", `
-		UPDATE work_queue SET due_at = $4 WHERE app_id = $1 AND kind = $2 AND object = $3 AND failing_since IS NOT NULL RETURNING last_error`)
+		UPDATE work_queue SET due_at = $4, version = $5 WHERE app_id = $1 AND kind = $2 AND object = $3 AND failing_since IS NOT NULL RETURNING last_error`)
 
 	// The texts are those of 0.1.0.
 	recoverJobs = pg.Declare("recover work", `
@@ -38,10 +39,10 @@ func (a App) FailingObjects(ctx context.Context, kind JobKind) ([]string, error)
 	return pg.ListAll(ctx, a.app, listFailingObjects, pgx.RowTo[string], kind)
 }
 
-// RetryJobNow makes a failing or stopped job due now.
+// RetryJobNow makes a failing or stopped job due now. One that runs is run again.
 func (a App) RetryJobNow(ctx context.Context, kind JobKind, object string, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
-		reason, err := pg.Find(ctx, tx, retryJobNow, pgx.RowTo[*string], fault.New(fault.PathNotFound), kind, object, now)
+		reason, err := pg.Find(ctx, tx, retryJobNow, pgx.RowTo[*string], fault.New(fault.PathNotFound), kind, object, now, ids.New())
 		if err != nil {
 			return err
 		}

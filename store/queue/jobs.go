@@ -102,9 +102,10 @@ var (
 	deleteJob = pg.Declare("drop work", `
 		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3`)
 
-	// A new API key may succeed where the previous one failed.
+	// A new API key may succeed where the previous one failed, or fails now: with another
+	// version, the end of a run doesn't postpone the job.
 	RetryFailedJobs = pg.Declare("hurry work", `
-		UPDATE work_queue SET due_at = $2 WHERE app_id = $1 AND tries > 0 AND due_at > $2`)
+		UPDATE work_queue SET due_at = least(due_at, $2), version = $3 WHERE app_id = $1 AND (tries > 0 AND due_at > $2 OR lease_id IS NOT NULL)`)
 )
 
 func readJob(row pgx.CollectableRow) (w Job, err error) {
