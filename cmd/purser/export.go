@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"purser/ids"
@@ -80,15 +81,29 @@ func (e exporter) run(ctx context.Context, only ids.ID) error {
 	}
 	defer lock.Release()
 	written := int64(0)
+	var failed error
 	for _, scope := range scopes {
 		months, err := e.application(ctx, scope)
-		written += months
-		if err != nil {
-			return fmt.Errorf("%s: %w", scope.AppID.Format(ids.Application), err)
+		if written += months; err == nil {
+			continue
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", scope.AppID.Format(ids.Application), err))
+		if e.ends(ctx, scope, err) {
+			return failed
 		}
 	}
 	_, err = fmt.Fprintf(e.out, "Wrote %s to %s. Check them with 'purser export --check %s'.\n", counted(written, "month", "months"), e.folder, e.folder)
-	return err
+	return errors.Join(failed, err)
+}
+
+// ends reports that an error is not about the entries of one application, so that no other
+// is tried after it: the caller has stopped, or the disk or the database fails.
+func (e exporter) ends(ctx context.Context, scope tenancy.Scope, err error) bool {
+	if ctx.Err() != nil || errors.As(err, new(*fs.PathError)) {
+		return true
+	}
+	_, err = e.db.App(scope).ClockOffset(ctx)
+	return err != nil
 }
 
 // parseApp reads --app, zero for all applications.

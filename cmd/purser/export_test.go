@@ -290,6 +290,32 @@ func (n *exportedNode) compare(t *testing.T, read reports.App, identity string, 
 	}
 }
 
+// Entries of a month that is over come after every verification where a test clock is ahead.
+func TestAnApplicationThatIsNotSealedKeepsNoOtherFromItsExport(t *testing.T) {
+	t.Parallel()
+	n := newExportedNode(t)
+	other := n.node.store.App(n.node.other)
+	noFailure(t, other.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}))
+	_, _, err := other.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "dora", CreditKey: "tokens", Amount: 1, CreatedAt: monthDay(2, 1).UnixMilli()})
+	noFailure(t, err)
+	_, err = n.node.store.Verification(n.node.other).Verify(t.Context(), verify.Options{New: true, Record: true, Now: 1})
+	noFailure(t, err)
+	folder := t.TempDir()
+	err = n.export(t.Context(), folder, "2020-03")
+	if err == nil || !strings.Contains(err.Error(), n.node.first.AppID.Format(ids.Application)+": entry ") {
+		t.Errorf("got %v", err)
+	}
+	name := n.node.other.AppID.Format(ids.Application)
+	if err := checkMonths(folder, &n.out); err != nil || !strings.Contains(n.out.String(), name+": complete through 2020-02") {
+		t.Errorf("%s, %v", n.out.String(), err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := n.export(ended, t.TempDir(), "2020-03"); err == nil || strings.Contains(err.Error(), name) {
+		t.Errorf("after the caller has stopped: %v", err)
+	}
+}
+
 func TestChangedMonthlyFilesAreFound(t *testing.T) {
 	t.Parallel()
 	n := newExportedNode(t)
