@@ -43,7 +43,7 @@ func supportPages() map[string]view {
 			{FeatureKey: "a-feature-with-a-key-of-eighty-characters-a-feature-with-a-key-of-eighty-charact", Allowance: metering.Allowance{Limit: 5, Used: 4, Period: metering.MonthOf(moment), Overage: metering.OverageCredits}},
 		},
 		Scheduled: &supportpage.PlanChange{PlanName: hostile, At: moment, Price: price},
-		Pending:   &supportpage.PendingChange{PlanName: endless, Price: price, ExpiresAt: moment, PaymentURL: "https://pay.example/invoice"},
+		Pending:   &supportpage.PendingChange{PlanName: endless, Price: price, ExpiresAt: moment, PaymentURL: "https://pay.example/i/" + strings.Repeat("0123456789abcdef", 16)},
 	}
 	head := func(tab string) supportpage.WalletHead {
 		return supportpage.WalletHead{
@@ -133,7 +133,7 @@ func supportPages() map[string]view {
 			Frame: frame("usage"), Path: app + "/usage", Export: app + "/usage.csv", Ranges: []component.Tab{{Label: "30 days", Href: app, Current: true}, {Label: "This month", Href: app}}, Range: "30",
 			Tiles: []component.Figure{{Label: "Charged", Value: "48,120.25", Unit: "tokens", Before: "Up 12% from 42,964.5 in the previous 30 days"}, {Label: "Events", Value: "1,204,331"}},
 			Chart: component.Series{
-				ID: "usage-chart", Title: "Credits charged by day", Unit: "tokens", StepName: "Day", Before: "Previous period", Parts: []string{"Chat", hostile, "Other"},
+				ID: "usage-chart", Title: "Credits charged by day", Unit: strings.Repeat("a_credit_of_64_char_", 3) + "keys", StepName: "Day", Before: "Previous period", Parts: []string{"Chat", hostile, "Other"},
 				Bars: []component.Bar{
 					{Label: "1 Nov", Value: 60, Text: "60", Before: 40, BeforeText: "40", Parts: []component.Slice{{Value: 30, Text: "30"}, {Value: 20, Text: "20"}, {Value: 10, Text: "10"}}},
 					{Label: "2 Nov", Value: 90, Text: "90", Before: 0, BeforeText: "0", Parts: []component.Slice{{Value: 90, Text: "90"}, {Text: "0"}, {Text: "0"}}},
