@@ -53,15 +53,22 @@ func TestWalletPlanNamesWhatComesNext(t *testing.T) {
 	})
 	t.Run("what is left of an allowance and what happens then", func(t *testing.T) {
 		for want, a := range map[string]metering.Allowance{
-			"Then declined.":                   {Limit: 20_000, Used: 19_000, Overage: metering.OverageBlock},
-			"Usage is declined.":               {Limit: 20_000, Used: 20_000, Overage: metering.OverageBlock},
-			"Then charged to the balance.":     {Limit: 20_000, Used: 0, Overage: metering.OverageCredits},
-			"Usage is charged to the balance.": {Limit: 20_000, Used: 30_000, Overage: metering.OverageCredits},
+			"Further usage is declined. Resets ":               {Limit: 20_000, Used: 19_000, Overage: metering.OverageBlock},
+			">Usage is declined. Resets ":                      {Limit: 20_000, Used: 20_000, Overage: metering.OverageBlock},
+			"Further usage is charged to the balance. Resets ": {Limit: 20_000, Used: 0, Overage: metering.OverageCredits},
+			">Usage is charged to the balance. Resets ":        {Limit: 20_000, Used: 30_000, Overage: metering.OverageCredits},
 		} {
 			got := render(WalletPlan{Allowances: []Allowance{{FeatureKey: "chat", Allowance: a}}})
 			if !strings.Contains(got, want) || !strings.Contains(got, " of 20,000 used") {
 				t.Errorf("%s: %s", want, got)
 			}
+		}
+	})
+	t.Run("while a payment is overdue, usage of limited features is declined and nothing resets", func(t *testing.T) {
+		used := Allowance{FeatureKey: "chat", Allowance: metering.Allowance{Limit: 20_000, Used: 19_000, Overage: metering.OverageCredits}}
+		got := render(WalletPlan{Paused: true, Allowances: []Allowance{used}})
+		if !strings.Contains(got, "Usage of these features is declined until the overdue invoice is paid.") || strings.Contains(got, "charged") || strings.Contains(got, "Resets") {
+			t.Error(got)
 		}
 	})
 }
