@@ -103,12 +103,12 @@ func thresholdTexts(r metering.AlertRule) (texts []string) {
 }
 
 func factsOfAlertRule(r metering.AlertRule) audit.Fields {
-	facts := audit.Fields{"kind": string(r.Kind), "thresholds": strings.Join(thresholdTexts(r), ", ")}
+	facts, thresholds := audit.Fields{"kind": string(r.Kind)}, strings.Join(thresholdTexts(r), "; ")
 	if r.Kind == metering.AlertAllowance {
-		facts["feature"] = r.FeatureKey
+		facts["feature"], facts["thresholds percent"] = r.FeatureKey, thresholds
 		return facts
 	}
-	facts["credit"] = r.CreditKey
+	facts["credit"], facts["thresholdsNanocredits"] = r.CreditKey, thresholds
 	facts["rearm percent"], facts["quiet hours"] = strconv.FormatInt(r.RearmPercent, 10), strconv.FormatInt(r.QuietHours, 10)
 	if r.Identity != "" { // the log names no customers
 		facts["customers"] = "one"

@@ -55,8 +55,8 @@ func TestAlertPages(t *testing.T) {
 		if stored := rule(t, "low"); len(stored.Thresholds) != 1 || stored.QuietHours != 0 || stored.Identity != "" {
 			t.Errorf("it is %+v", stored)
 		}
-		if action, target, _ := r.lastAction(t); action != "alert-rule.update" || target != "low" {
-			t.Errorf("the log has %s %s", action, target)
+		if action, target, text := r.lastAction(t); action != "alert-rule.update" || target != "low" || !strings.Contains(text, `"thresholdsNanocredits":"4000000000"`) {
+			t.Errorf("the log has %s %s %s", action, target, text)
 		}
 	})
 	t.Run("an edit leaves the space around an identity", func(t *testing.T) {

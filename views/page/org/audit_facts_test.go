@@ -31,6 +31,8 @@ func TestFactsAreShownForWhatTheyAre(t *testing.T) {
 		"each grant in credits":        {"creditGrants", "tokens 5000000000; coins 1", []string{`<code class="code">tokens</code>`, ">5<", `<code class="code">coins</code>`, ">0.000000001<"}},
 		"each limit in words":          {"featureLimits", "chat 1000 month block; seats 3 billing credits", []string{"1,000 per month, then declined", "3 per billing period, then charged"}},
 		"each multiplier in per cent":  {"featureMultipliers", "chat 5000", []string{`<code class="code">chat</code>`, "50% of list price"}},
+		"an anchor as a time":          {"anchor", "1794648660123", []string{">14 Nov 2026, 09:31 UTC<"}},
+		"each threshold in credits":    {"thresholdsNanocredits", "20000000000; 5", []string{">thresholds<", "<li>", ">20<", ">0.000000005<"}},
 		"a name as it stands":          {"deployment URL", "https://example.com/At", []string{">deployment URL<", "<bdi>https://example.com/At</bdi>"}},
 		"hostile words as words":       {"name", "<b>1794648660123</b>", []string{"<bdi>&lt;b&gt;1794648660123&lt;/b&gt;</bdi>"}},
 
