@@ -1,9 +1,11 @@
 package browsertest
 
 import (
+	"strings"
 	"testing"
 
 	"purser/billing"
+	"purser/views/component"
 	"purser/views/layout"
 	catalogpage "purser/views/page/catalog"
 )
@@ -42,4 +44,30 @@ func TestPlanFormShowsItsPercentages(t *testing.T) {
 			tab.CheckThemes()
 		})
 	}
+}
+
+// A feature with a long name doesn't squeeze the lists beside it until their choice is cut.
+func TestPlanFormShowsWhatIsChosen(t *testing.T) {
+	t.Parallel()
+	longest := strings.Repeat("W", 120) + " "
+	form := catalogpage.PlanForm{
+		Frame: layout.Frame{Title: "Pro", Current: "plans", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"}, Org: layout.Place{Name: "Acme", Href: "/o/acme"}, App: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}}},
+		Base:  "/plans", New: true, ChooseFeatures: true, Features: []component.Option{{Text: "Choose a feature"}, {Value: "chat", Text: longest + "(chat)"}},
+		Values: catalogpage.PlanValues{Limits: []catalogpage.LimitRow{{Feature: "chat", Limit: "9007199254740991", Period: "month", Overage: "credits"}}},
+	}
+	tab := Open(t, Desktop)
+	tab.Visit(serve(t, map[string]view{"/new": catalogpage.Plan(form)}) + "/new")
+	tab.On(append([]Screen{Desktop}, betweenScreens...), func(screen Screen) {
+		cut := tab.Evaluate(`[...document.querySelectorAll("[name$='.period'], [name$='.overage']")].filter(list => {
+			const text = new OffscreenCanvas(1, 1).getContext("2d"), style = getComputedStyle(list);
+			text.font = style.fontSize + " " + style.fontFamily;
+			return list.clientWidth - 44 < text.measureText(list.selectedOptions[0].text).width ||
+				list.getBoundingClientRect().right > list.closest("td").getBoundingClientRect().right;
+		}).length`)
+		if cut != "0" {
+			t.Errorf("%s of the lists cut what is chosen, or leave their cell, on a %s", cut, screen.Name)
+		}
+		tab.CheckWidth()
+		tab.CheckFrames()
+	})
 }
