@@ -56,7 +56,7 @@ func TestSandboxPanel(t *testing.T) {
 	t.Run("shows the clock and the webhooks, with buttons", func(t *testing.T) {
 		page := owner.get(t, panel)
 		says(t, page, http.StatusOK, "Sandbox", "+1 month", "Held", "Waiting 3", "Release webhooks", "No checkouts yet")
-		if !strings.Contains(page.body, `href="/docs/payments"`) || !strings.Contains(owner.get(t, r.appPath("settings")).body, panel) {
+		if !strings.Contains(page.body, `<a href="/docs/payments">payments guide</a>.`) || !strings.Contains(owner.get(t, r.appPath("settings")).body, panel) {
 			t.Error("the guide or the panel is not linked")
 		}
 	})

@@ -40,7 +40,7 @@ func archiveView(req *site.Request) (orgpage.Archive, error) {
 	view.Facts = []orgpage.ArchiveFact{
 		{Name: "API keys", Text: countUpTo(i.Keys, "working key", "working keys") + ". Every request is refused with 401 until you restore the application. Then the same keys work again, except those that you revoke meanwhile."},
 		{Name: "Wallets", Text: countUpTo(i.Wallets, "wallet", "wallets") + ". Balances, journals, events and all pages stay readable."},
-		{Name: "Paid subscriptions", Text: countUpTo(i.PaidSubscriptions, "live subscription", "live subscriptions") + ". " + renewals},
+		{Name: "Paid subscriptions", Text: countUpTo(i.PaidSubscriptions, "subscription", "subscriptions") + ". " + renewals},
 		{Name: "Free subscriptions", Text: countUpTo(i.FreeSubscriptions, "subscription", "subscriptions") + ". They stay as they are."},
 		{Name: "Open payments", Text: countUpTo(i.OpenPayments, "open checkout, payment or change", "open checkouts, payments and changes") + "."},
 		{Name: "Background jobs", Text: "They finish: webhooks that are due are delivered, and balances are still verified."},
