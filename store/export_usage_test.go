@@ -25,6 +25,7 @@ const (
 	SingleLanes     = maxSingleLanes
 	MinOptimistic   = minOptimistic
 	MaxKeyedRows    = maxKeyedRows
+	MaxMarks        = maxMarks
 	BulkLanes       = bulkLanes
 	RequestTimeout  = requestTimeout
 )

@@ -16,7 +16,7 @@ var (
 		FROM unnest($2::uuid[]) AS t (wallet_id) CROSS JOIN unnest($3::uuid[]) AS r (rule_id) CROSS JOIN LATERAL (
 			SELECT wallet_id, rule_id, threshold, armed, fired_at, period_start
 			FROM alert_marks WHERE app_id = $1 AND wallet_id = t.wallet_id AND rule_id = r.rule_id
-			LIMIT 1000) m`)
+			LIMIT $4) m`)
 
 	markAlerts = pg.Declare("mark alerts", `
 		INSERT INTO alert_marks (app_id, org_id, wallet_id, rule_id, threshold, armed, fired_at, period_start)
@@ -27,6 +27,10 @@ var (
 		ON CONFLICT (app_id, wallet_id, rule_id, threshold) DO UPDATE SET
 			armed = false, fired_at = excluded.fired_at, period_start = excluded.period_start`)
 )
+
+// maxMarks is how many marks of a wallet are read, of all rules together: the lane waits for
+// them, and with it other applications. Fifty rules have three hundred.
+const maxMarks = 1_000
 
 // raisedAlert is an alert of the batch, to be written with it.
 type raisedAlert struct {
@@ -71,7 +75,7 @@ func (b *appBatch) loadMarks(pipe *wire.Pipe) {
 		rules.ID(b.rules[i].ID)
 	}
 	pipe.Send(pg.SelectLaterNotification, func(row *wire.Row) { *after = row.ID() }, b.scope.AppID[:], from[:])
-	pipe.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil))
+	pipe.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil), int8Param(int64(maxMarks/len(b.rules))))
 }
 
 func (b *appBatch) scanMark(row *wire.Row) {

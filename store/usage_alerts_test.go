@@ -201,6 +201,31 @@ func TestARecoveredBalanceAlertsAgain(t *testing.T) {
 	})
 }
 
+// TestTheMarksThatChargesReadAreBounded has a rule with very many earlier thresholds, whose
+// marks come before that of the present one. Past the limit it is announced again.
+func TestTheMarksThatChargesReadAreBounded(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 1)
+	low := s.rule(t, balanceRuleOf("low", 10_000))
+	s.rule(t, balanceRuleOf("another", 1))
+	s.credit(t, "ann", 10_005)
+	mustAccept(t, s.nodes[0], s.message("ann", freshID()))
+	marks := func(first, last int) {
+		t.Helper()
+		exec(t, connect(t, url), `INSERT INTO alert_marks (app_id, org_id, wallet_id, rule_id, threshold, armed, fired_at, period_start)
+			SELECT m.app_id, m.org_id, m.wallet_id, m.rule_id, n, false, 0, 0 FROM alert_marks m, generate_series($3::int, $4::int) n
+			WHERE m.app_id = $1 AND m.rule_id = $2 AND m.threshold = 10000`, s.application.ID, low.ID, first, last)
+		s.credit(t, "ann", 10) // the node reads the wallet again
+		mustAccept(t, s.nodes[0], s.message("ann", freshID()))
+	}
+	const ofARule = store.MaxMarks / 2
+	marks(2, ofARule)
+	wantAlerts(t, s.alertsOf(t, url), "balance.low 10000")
+	marks(ofARule+1, ofARule+1)
+	wantAlerts(t, s.alertsOf(t, url), "balance.low 10000", "balance.low 10000")
+}
+
 // TestARuleOfAnotherCreditOrFeatureStartsOver points rules that have announced a threshold
 // elsewhere: what they announced was about the credit and the feature before.
 func TestARuleOfAnotherCreditOrFeatureStartsOver(t *testing.T) {

@@ -105,8 +105,9 @@ func (w *walletState) canDecide(usage metering.Usage) bool {
 		(needed.Billed.Period.IsZero() || w.hasBilled(needed.Billed))
 }
 
+// keyedRows counts the alert marks, too.
 func (w *walletState) keyedRows() int {
-	return len(w.state.Used) + len(w.state.Billed) + len(w.unbilled)
+	return len(w.state.Used) + len(w.state.Billed) + len(w.unbilled) + len(w.marks)
 }
 
 // cachedApp is the catalog, keys and clock of an application at an epoch.

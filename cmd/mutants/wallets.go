@@ -10,6 +10,8 @@ var walletMutants = []mutant{
 		once("store/catalog.go", "\t\tif err := diff.Refusal(); err != nil {\n\t\t\treturn err\n\t\t}\n", "")),
 	bug("a rule keeps what it announced about another credit", "./store", "TestARuleOfAnotherCreditOrFeatureStartsOver",
 		once("store/alerts.go", "r.CreditID == was.CreditID && r.FeatureID == was.FeatureID {", "r.Key == was.Key {")),
+	bug("charges read a thousand alert marks of every rule", "./store", "TestTheMarksThatChargesReadAreBounded",
+		once("store/usage_alerts.go", "maxMarks/len(b.rules)", "maxMarks")),
 	bug("credits read the marks of all rules that ever were", "./store", "TestARecoveredBalanceAlertsAgain",
 		once("store/internal/ledger/alerts.go", "AND rule_id = r.id AND NOT armed", "AND NOT armed")),
 	bug("an alert is announced twice: its mark is not read", "./store", "TestConcurrentChargesAlertOnce",
