@@ -172,3 +172,49 @@ func TestAnAuditLogOfLargeEntriesIsExportedInParts(t *testing.T) {
 		t.Errorf("the rest of %d lines is called %s", strings.Count(rest.body, "\n"), name)
 	}
 }
+
+// TestUnsentPagesAreBounded holds pages in memory that strangers do not read: those of one
+// network take half of the limit.
+func TestUnsentPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	writing, free := make(chan struct{}, 1<<20), make(chan struct{}) // a page is written in parts
+	var clients errgroup.Group
+	page := func(from string) *http.Request {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/llms-full.txt", nil)
+		request.RemoteAddr = from
+		return request
+	}
+	whole := httptest.NewRecorder()
+	r.server.Config.Handler.ServeHTTP(whole, page("192.0.2.1:1"))
+	held, size := 0, whole.Body.Len()
+	for refused := false; !refused && held*size < 2*unsentPages; {
+		clients.Go(func() error {
+			r.server.Config.Handler.ServeHTTP(stuckClient{httptest.NewRecorder(), writing, free}, page("192.0.2.1:1"))
+			return nil
+		})
+		select {
+		case <-writing:
+		case <-t.Context().Done():
+			return
+		}
+		probe := httptest.NewRecorder()
+		r.server.Config.Handler.ServeHTTP(probe, page("192.0.2.2:1"))
+		held++
+		refused = probe.Code == http.StatusTooManyRequests
+	}
+	if most := unsentPages / 2 / size; held < most-1 || held > most+1 {
+		t.Errorf("one network holds %d pages of %d bytes", held, size)
+	}
+	other := httptest.NewRecorder()
+	r.server.Config.Handler.ServeHTTP(other, page("198.51.100.1:1"))
+	if other.Code != http.StatusOK {
+		t.Errorf("another network is answered with %d", other.Code)
+	}
+	close(free)
+	noError(t, clients.Wait())
+	again := httptest.NewRecorder()
+	if r.server.Config.Handler.ServeHTTP(again, page("192.0.2.1:1")); again.Code != http.StatusOK {
+		t.Errorf("once they are sent, the network is answered with %d", again.Code)
+	}
+}

@@ -46,6 +46,7 @@ const (
 	invitationLasts   = 7 * 24 * time.Hour
 	attemptsAMinute   = 20
 	noticesAtOnce     = 100
+	unsentPages       = 64 << 20
 	auditPage         = 50
 	sessionCookieName = "purser"
 	deviceCookie      = sessionCookieName + "-device"
@@ -77,8 +78,11 @@ func newHarnessAt(t *testing.T, url string, options Options) *harness {
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		status := http.StatusInternalServerError
 		var known *echo.HTTPError
+		var refusal *fault.Fault
 		if errors.As(err, &known) {
 			status = known.Code
+		} else if errors.As(err, &refusal) {
+			status = refusal.Kind().Status()
 		} else {
 			t.Logf("%s %s: %v", c.Request().Method, c.Request().URL, err)
 		}

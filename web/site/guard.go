@@ -21,6 +21,10 @@ import (
 // timeout.
 const pageTimeout = 15 * time.Second
 
+// unsentBytes bounds the memory of pages whose clients read slowly: anyone may load a page on
+// each connection. The answer of a form is not counted: it may show a secret, once.
+const unsentBytes = 64 << 20
+
 // serve handles one route. The session is saved before anything is sent, so a failing
 // session store sends only the error.
 func (s *Site) serve(r Route) echo.HandlerFunc {
@@ -61,6 +65,13 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		// Render the whole page before the first byte, and before the session is saved: it consumes the flash.
 		if reply, err = reply.render(req.Context, req.FormToken()); err != nil {
 			return err
+		}
+		if r.Method == http.MethodGet && req.afterSend == nil { // exports have a bound of their own
+			network, size := s.NetworkOf(caller), int64(len(reply.body))
+			if err := s.unsent.Enter(network, size); err != nil {
+				return err
+			}
+			defer s.unsent.Leave(network, size)
 		}
 		if err := req.saveSession(); err != nil {
 			return err

@@ -52,7 +52,8 @@ type Site struct {
 
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
-	exports     *httpd.InFlight[ids.ID] // by organization
+	exports     *httpd.InFlight[ids.ID]       // by organization
+	unsent      *httpd.InFlight[netip.Prefix] // bytes of pages, by network
 	notices     *lru.Cache[ids.ID, *rate.Limiter]
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
@@ -77,6 +78,7 @@ func New(options Options) *Site {
 		HTTPS:       strings.HasPrefix(options.BaseURL, "https://"),
 		crossOrigin: http.NewCrossOriginProtection(),
 		exports:     httpd.NewInFlight[ids.ID](exportsAtOnce),
+		unsent:      httpd.NewInFlight[netip.Prefix](unsentBytes),
 		notices:     newNotices(),
 	}
 	s.sessions = newSessions(s.Store.Auth(), s.Server.Address, s.HTTPS, s.Now)
