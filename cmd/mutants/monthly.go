@@ -14,6 +14,8 @@ var monthlyMutants = []mutant{
 		once("cmd/purser/export.go", "if accounts[i].Through() == 0 {", "if false {")),
 	bug("an application that is not sealed ends the export of others", "./cmd/purser", "TestAnApplicationThatIsNotSealedKeepsNoOtherFromItsExport",
 		once("cmd/purser/export.go", "if e.ends(ctx, scope, err) {", "if true {")),
+	bug("a test clock makes any number of monthly files", "./cmd/purser", "TestMonthsOfATestClockWaitUntilTheyAreOver",
+		once("cmd/purser/export.go", "e.db.Clock().Now(), e.before)", "e.db.Clock().Now()+100*30*86_400_000, e.before)")),
 	bug("a changed file of wallets is continued", "./cmd/purser", "TestChangedMonthlyFilesAreFound",
 		once("cmd/purser/export_files.go", "if hex.EncodeToString(hash.Sum(nil)) != previous.WalletsSHA256 {", `if hex.EncodeToString(hash.Sum(nil)) == "" {`)),
 	bug("a balance that does not follow is exported", "./metering/monthly", "TestAnEntryThatDoesNotFollowIsRefused",

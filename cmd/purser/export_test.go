@@ -290,7 +290,7 @@ func (n *exportedNode) compare(t *testing.T, read reports.App, identity string, 
 	}
 }
 
-// Entries of a month that is over come after every verification where a test clock is ahead.
+// Entries of a wallet with a difference are never sealed.
 func TestAnApplicationThatIsNotSealedKeepsNoOtherFromItsExport(t *testing.T) {
 	t.Parallel()
 	n := newExportedNode(t)
@@ -313,6 +313,24 @@ func TestAnApplicationThatIsNotSealedKeepsNoOtherFromItsExport(t *testing.T) {
 	end()
 	if err := n.export(ended, t.TempDir(), "2020-03"); err == nil || strings.Contains(err.Error(), name) {
 		t.Errorf("after the caller has stopped: %v", err)
+	}
+}
+
+func TestMonthsOfATestClockWaitUntilTheyAreOver(t *testing.T) {
+	t.Parallel()
+	n := newExportedNode(t)
+	ahead := 40 * 24 * time.Hour
+	n.now = n.node.store.Clock().Time().Add(ahead)
+	other := n.node.store.App(n.node.other)
+	noFailure(t, other.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "tokens", Name: "Tokens", Unit: "token", Revision: 1, CreatedAt: 1}))
+	_, _, err := other.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "dora", CreditKey: "tokens", Amount: 1, CreatedAt: n.now.UnixMilli()})
+	noFailure(t, err)
+	_, err = n.node.store.Verification(n.node.other).Verify(t.Context(), verify.Options{New: true, Record: true, Now: 1})
+	noFailure(t, err)
+	n.node.exec(fmt.Sprintf(`UPDATE app_state SET clock_offset = %d`, 1000*ahead.Milliseconds()))
+	noFailure(t, exporter{db: n.node.store, folder: t.TempDir(), before: lastMonth, out: &n.out}.run(t.Context(), n.node.other.AppID))
+	if !strings.HasPrefix(n.out.String(), "Wrote 0 months") {
+		t.Errorf("printed %.300s", n.out.String())
 	}
 }
 
