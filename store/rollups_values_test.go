@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -178,5 +179,29 @@ func TestDaysWaitForOpenTransactions(t *testing.T) {
 	}
 	if packs := texts(t, b.conn, `SELECT events::text FROM usage_value_days WHERE day = $1 AND feature_id = $2`, day, ids.ID{}); !slices.Equal(packs, []string{"1"}) {
 		t.Errorf("packs: %v", packs)
+	}
+}
+
+// A key of a test application can set its clock to the year 9999: a pass may not go through
+// each of three million days.
+func TestVerificationPassesOverYearsWithoutUsage(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	_, err := b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: 1})
+	noError(t, err)
+	exec(t, b.conn, `UPDATE app_state SET clock_offset = 250000000000000`)
+	for range 3 { // a time is final after two, and its days are packed by the next
+		b.settle(t)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // most of it to spare
+	defer cancel()
+	for i, o := range []verify.Options{{New: true, Record: true, Now: 1}, {}} {
+		if v, err := b.Verification().Verify(ctx, o); err != nil || len(v.Differences)+len(v.Unfinished) > 0 {
+			t.Errorf("pass %d: %+v, %v", i, v, err)
+		}
+	}
+	if got := texts(t, b.conn, `SELECT format('packed %s, verified %s', values_until > 250000000000000, days_verified_until > 250000000000000) FROM usage_progress`); !slices.Equal(got, []string{"packed t, verified t"}) {
+		t.Errorf("days are %v", got)
 	}
 }

@@ -58,6 +58,8 @@ var rollupMutants = []mutant{
 		once("store/verify/dimensions.go", "all[k] = all[k].Add(sums)", "all[k] = sums")),
 	bug("days are not compared with their hours", "./store", "TestUsageByDayIsThatOfItsHours",
 		once("store/verify/usage.go", "from, p.usage.days, maxDifferences)", "from, from, maxDifferences)")),
+	bug("a verification goes through every day of a test clock's jump", "./store", "TestVerificationPassesOverYearsWithoutUsage",
+		once("store/verify/dimensions.go", "	if err != nil || len(found) == 0 {\n		return last, err\n", "	if err != nil || len(found) == 0 {\n		return from, err\n")),
 	bug("values of a day are packed before it is final", "./store", "TestLargestValuesAreThoseOfTheRows",
 		once("store/rollups/values.go", "\t\tif s.Values >= end {\n", "\t\tif end = metering.DayOf(end).End; s.Values >= end {\n")),
 	bug("a packed day is read again from its rows", "./store", "TestLargestValuesAreThoseOfTheRows",

@@ -17,8 +17,8 @@ import (
 const ruleValues = "packed usage by entity and property is what its rows add up to"
 
 var (
-	verifyFirstValues = pg.Declare("verify first day of values", `
-		SELECT least((SELECT min(v.day) FROM usage_values v WHERE v.app_id = $1), (SELECT min(d.day) FROM usage_value_days d WHERE d.app_id = $1))`)
+	verifyNextValues = pg.Declare("verify next day of values", `
+		SELECT day FROM usage_values WHERE app_id = $1 AND day >= $2 ORDER BY day LIMIT 1`)
 
 	verifyPacks = pg.Declare("verify packed values", `
 		SELECT d.name, d.day, d.feature_id, d.credit_id, d.org_id, d.events, d.deduplicated, d.quantity::text, d.included::text, d.charged_nanocredits::text, d.packed
@@ -36,20 +36,18 @@ func (p *verifyPass) checkValues(ctx context.Context) error {
 		return nil // nothing was compared yet: that is for a full pass
 	}
 	if p.options.all() {
-		if err := p.read(ctx, func(ctx context.Context, tx appTx) error {
-			first, err := pg.Collect(ctx, tx, verifyFirstValues, pgx.RowTo[*int64])
-			if from = p.usage.values; len(first) > 0 && first[0] != nil {
-				from = metering.DayOf(*first[0]).Start
-			}
-			return err
-		}); err != nil {
-			return err
-		}
+		from = 0
 	}
-	for ; from < p.usage.values; from += 24 * rollup.Hour {
-		if err := p.read(ctx, func(ctx context.Context, tx appTx) error { return d.compareValues(ctx, tx, from, from+24*rollup.Hour) }); err != nil {
+	for from < p.usage.values {
+		day, err := p.nextDay(ctx, verifyNextValues, from, p.usage.values-24*rollup.Hour)
+		if err != nil {
 			return err
 		}
+		end := day + 24*rollup.Hour // with the days before, which should have none
+		if err := p.read(ctx, func(ctx context.Context, tx appTx) error { return d.compareValues(ctx, tx, from, end) }); err != nil {
+			return err
+		}
+		from = end
 	}
 	return nil
 }
