@@ -148,9 +148,9 @@ func TestInvitations(t *testing.T) {
 				owner.post(t, r.orgPath("invitations", i.ID.Format(ids.Invitation), "withdraw"), nil)
 			}
 		}
-		if got := r.browser().get(t, links["withdrawn"]); got.status != http.StatusNotFound {
-			t.Errorf("the withdrawn one answers %d", got.status)
-		}
+		says(t, r.browser().get(t, links["withdrawn"]), http.StatusNotFound, "This invitation doesn't work any more", "ask for a new invitation", "Sign in")
+		says(t, r.browser().post(t, links["withdrawn"], account()), http.StatusNotFound, "This invitation doesn't work any more")
+		says(t, owner.get(t, links["withdrawn"]), http.StatusNotFound, "This invitation doesn't work any more", "Go to your organizations")
 		if got := r.browser().get(t, links["sender"]); got.status != http.StatusOK {
 			t.Errorf("the other answers %d", got.status)
 		}

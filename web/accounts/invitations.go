@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"crypto/rand"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"purser/tenancy"
 	"purser/tenancy/credential"
 	"purser/views/component"
+	"purser/views/page"
 	accountpage "purser/views/page/account"
 	orgpage "purser/views/page/org"
 	"purser/web/site"
@@ -104,10 +106,28 @@ func invitationPath(link credential.Token) string {
 
 func (s *Pages) invitedPage(req *site.Request) (site.Response, error) {
 	invited, _, err := loadInvited(req, component.Draft{})
+	if fault.Is(err, fault.PathNotFound) {
+		return invitationClosed(req), nil
+	}
 	if err != nil {
 		return site.Response{}, err
 	}
 	return site.Show(accountpage.InvitedPage(invited)), nil
+}
+
+// invitationClosed explains why a link is invalid. Every link gets the same page, so a
+// guessed one tells nothing.
+func invitationClosed(req *site.Request) site.Response {
+	failure := page.Failure{
+		Status: http.StatusNotFound, Title: "This invitation doesn't work any more", RequestID: req.RequestID(),
+		Advice: "Invitations work once, for 7 days, and can be revoked. If you have already joined, sign in. Otherwise ask for a new invitation.",
+		Lead:   "Sign in", Href: "/login",
+	}
+	if req.IsSignedIn() {
+		failure.Advice = "Invitations work once, for 7 days, and can be revoked. If you haven't joined yet, ask for a new invitation."
+		failure.Lead, failure.Href, failure.Frame = "Go to your organizations", "/o", req.Frame(failure.Title, "")
+	}
+	return site.ShowStatus(failure.Status, page.Error(failure))
 }
 
 // loadInvited is the page of the link in the path, if it can still be accepted.
@@ -139,6 +159,9 @@ func prefilled(d component.Draft, email string) component.Draft {
 // accept adds the signed-in user, or a new account, as a member.
 func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	invited, link, err := loadInvited(req, component.Draft{})
+	if fault.Is(err, fault.PathNotFound) {
+		return invitationClosed(req), nil
+	}
 	if err != nil {
 		return site.Response{}, err
 	}
