@@ -69,7 +69,7 @@ var rollupMutants = []mutant{
 	bug("the largest values are those by events alone", "./store", "TestLargestValuesAreThoseOfTheRows",
 		once("store/rollups/largest.go", "{byEvents, byCharge} {", "{byEvents, byEvents} {")),
 	bug("packed values are not compared with their rows", "./store", "TestLargestValuesAreThoseOfTheRows",
-		once("store/verify/values.go", "for ; from < p.usage.values; from += 24 * rollup.Hour {", "for ; from < 0; from += 24 * rollup.Hour {")),
+		once("store/verify/values.go", "for from < p.usage.values {", "for ; from < 0; from += 24 * rollup.Hour {")),
 	bug("a pack loses the upper half of a large sum", "./metering/rollup", "TestPackedValuesAreUnpacked",
 		once("metering/rollup/pack.go", "return metering.TotalOf(r.uvarint(), lo)", "return metering.TotalOf(0*r.uvarint(), lo)")),
 	bug("a boundary is proposed with the end of a snapshot, which a running transaction may have", "./store", "TestDaysWaitForOpenTransactions",
