@@ -13,9 +13,11 @@ var (
 	// A rule has up to six marks, and those of thresholds that it had before.
 	readAlertMarks = pg.Declare("read alert marks", `
 		SELECT m.wallet_id, m.rule_id, m.threshold, m.armed, m.fired_at, m.period_start
-		FROM unnest($2::uuid[]) AS t (wallet_id) CROSS JOIN unnest($3::uuid[]) AS r (rule_id) CROSS JOIN LATERAL (
-			SELECT wallet_id, rule_id, threshold, armed, fired_at, period_start
-			FROM alert_marks WHERE app_id = $1 AND wallet_id = t.wallet_id AND rule_id = r.rule_id
+		FROM unnest($2::uuid[]) AS t (wallet_id) CROSS JOIN LATERAL (
+			SELECT a.* FROM unnest($3::uuid[]) AS r (rule_id) CROSS JOIN LATERAL (
+				SELECT wallet_id, rule_id, threshold, armed, fired_at, period_start
+				FROM alert_marks WHERE app_id = $1 AND wallet_id = t.wallet_id AND rule_id = r.rule_id
+				ORDER BY threshold LIMIT $4) a
 			LIMIT $4) m`)
 
 	markAlerts = pg.Declare("mark alerts", `
@@ -75,7 +77,7 @@ func (b *appBatch) loadMarks(pipe *wire.Pipe) {
 		rules.ID(b.rules[i].ID)
 	}
 	pipe.Send(pg.SelectLaterNotification, func(row *wire.Row) { *after = row.ID() }, b.scope.AppID[:], from[:])
-	pipe.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil), int8Param(int64(maxMarks/len(b.rules))))
+	pipe.Send(readAlertMarks, b.scanMark, b.scope.AppID[:], wallets.Encode(nil), rules.Encode(nil), int8Param(maxMarks))
 }
 
 func (b *appBatch) scanMark(row *wire.Row) {

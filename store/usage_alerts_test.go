@@ -219,10 +219,9 @@ func TestTheMarksThatChargesReadAreBounded(t *testing.T) {
 		s.credit(t, "ann", 10) // the node reads the wallet again
 		mustAccept(t, s.nodes[0], s.message("ann", freshID()))
 	}
-	const ofARule = store.MaxMarks / 2
-	marks(2, ofARule)
+	marks(2, store.MaxMarks) // and that of the present threshold
 	wantAlerts(t, s.alertsOf(t, url), "balance.low 10000")
-	marks(ofARule+1, ofARule+1)
+	marks(store.MaxMarks+1, store.MaxMarks+1)
 	wantAlerts(t, s.alertsOf(t, url), "balance.low 10000", "balance.low 10000")
 }
 

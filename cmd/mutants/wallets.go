@@ -11,7 +11,7 @@ var walletMutants = []mutant{
 	bug("a rule keeps what it announced about another credit", "./store", "TestARuleOfAnotherCreditOrFeatureStartsOver",
 		once("store/alerts.go", "r.CreditID == was.CreditID && r.FeatureID == was.FeatureID {", "r.Key == was.Key {")),
 	bug("charges read a thousand alert marks of every rule", "./store", "TestTheMarksThatChargesReadAreBounded",
-		once("store/usage_alerts.go", "maxMarks/len(b.rules)", "maxMarks")),
+		once("store/usage_alerts.go", "LIMIT $4) a\n\t\t\tLIMIT $4) m", "LIMIT $4) a) m")),
 	bug("credits read the marks of all rules that ever were", "./store", "TestARecoveredBalanceAlertsAgain",
 		once("store/internal/ledger/alerts.go", "AND rule_id = r.id AND NOT armed", "AND NOT armed")),
 	bug("an alert is announced twice: its mark is not read", "./store", "TestConcurrentChargesAlertOnce",
