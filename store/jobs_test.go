@@ -132,6 +132,21 @@ func TestWork(t *testing.T) {
 		}
 	})
 
+	t.Run("that is put off while it runs stays put off with a new key", func(t *testing.T) {
+		a := newTenant(t, db)
+		c := a.connect(t)
+		noError(t, a.Queue().Enqueue(t.Context(), queue.Job{Kind: queue.JobArchive, Object: "price_1"}))
+		running := only(t, a, 0)
+		noError(t, a.Payments().DelayArchive(t.Context(), "price_1", 1_000))
+		_, err := a.Accounts().PutConnection(t.Context(), c, 10)
+		noError(t, err)
+		noError(t, a.Queue().FinishJob(t.Context(), running, 0))
+		if due, err := a.DueJobs(t.Context(), 999, 10); err != nil || len(due) != 0 {
+			t.Errorf("%+v, %v", due, err)
+		}
+		only(t, a, 1_000)
+	})
+
 	t.Run("that is asked for again is not put off", func(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))

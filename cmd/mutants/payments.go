@@ -150,6 +150,8 @@ var paymentMutants = []mutant{
 		once("store/queue/claim.go", "AND version = $4 AND lease_id = $5`)", "AND version = $4 AND $5::uuid IS NOT NULL`)")),
 	bug("a job that runs with the old key is postponed by it", "./store", "TestWork",
 		once("store/queue/jobs.go", " OR lease_id IS NOT NULL)", ")")),
+	bug("a new key archives a price that an upgrade needs", "./store", "TestWork",
+		once("store/queue/jobs.go", "CASE WHEN tries > 0 THEN least(due_at, $2) ELSE due_at END", "least(due_at, $2)")),
 	bug("a retry is lost while the job runs", "./store", "TestWork",
 		once("store/queue/failing.go", "SET due_at = $4, version = $5 WHERE app_id = $1", "SET due_at = $4 WHERE $5::uuid IS NOT NULL AND app_id = $1")),
 	bug("a job whose second request is lost while it runs", "./store", "TestClaimedJobsAreLeased",

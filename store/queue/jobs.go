@@ -103,9 +103,10 @@ var (
 		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3`)
 
 	// A new API key may succeed where the previous one failed, or fails now: with another
-	// version, the end of a run doesn't postpone the job.
+	// version, the end of a run doesn't postpone the job. A first run is due already, unless
+	// it has itself put the job off.
 	RetryFailedJobs = pg.Declare("hurry work", `
-		UPDATE work_queue SET due_at = least(due_at, $2), version = $3 WHERE app_id = $1 AND (tries > 0 AND due_at > $2 OR lease_id IS NOT NULL)`)
+		UPDATE work_queue SET due_at = CASE WHEN tries > 0 THEN least(due_at, $2) ELSE due_at END, version = $3 WHERE app_id = $1 AND (tries > 0 AND due_at > $2 OR lease_id IS NOT NULL)`)
 )
 
 func readJob(row pgx.CollectableRow) (w Job, err error) {
