@@ -52,9 +52,11 @@ type Site struct {
 
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
-	exports     *httpd.InFlight[ids.ID]       // by organization
-	unsent      *httpd.InFlight[netip.Prefix] // bytes of pages, by network
+	exports     *httpd.InFlight[ids.ID] // by organization
 	notices     *lru.Cache[ids.ID, *rate.Limiter]
+	// Bytes of pages that are not sent yet.
+	unsentByUser    *httpd.InFlight[ids.ID]
+	unsentByNetwork *httpd.InFlight[netip.Prefix]
 	// Each logs once that a sender's X-Forwarded-For is ignored.
 	forwardedPrivate, forwardedPublic sync.Once
 }
@@ -75,11 +77,12 @@ func New(options Options) *Site {
 			Address: strings.TrimRight(options.BaseURL, "/"),
 			Program: cmp.Or(options.Program, "purser"),
 		},
-		HTTPS:       strings.HasPrefix(options.BaseURL, "https://"),
-		crossOrigin: http.NewCrossOriginProtection(),
-		exports:     httpd.NewInFlight[ids.ID](exportsAtOnce),
-		unsent:      httpd.NewInFlight[netip.Prefix](unsentBytes),
-		notices:     newNotices(),
+		HTTPS:           strings.HasPrefix(options.BaseURL, "https://"),
+		crossOrigin:     http.NewCrossOriginProtection(),
+		exports:         httpd.NewInFlight[ids.ID](exportsAtOnce),
+		unsentByUser:    httpd.NewInFlight[ids.ID](unsentBytes),
+		unsentByNetwork: httpd.NewInFlight[netip.Prefix](unsentBytes),
+		notices:         newNotices(),
 	}
 	s.sessions = newSessions(s.Store.Auth(), s.Server.Address, s.HTTPS, s.Now)
 	return s
