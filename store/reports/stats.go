@@ -241,7 +241,8 @@ type failures struct {
 // each code are admitted beside a flood of another. A slow request of the minute before
 // counts in the present one. The lock must be held.
 func (f *Counters) admitsFailure(app ids.ID, code fault.Code, at int64) bool {
-	if minute := at / time.Minute.Milliseconds(); minute > f.minute {
+	minute := at / time.Minute.Milliseconds()
+	if minute > f.minute || minute < f.minute-10 { // the latter after a clock that was ahead
 		f.minute = minute
 		clear(f.kept)
 	}
