@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"purser/ids"
@@ -99,7 +100,7 @@ func (e exporter) run(ctx context.Context, only ids.ID) error {
 // ends reports that an error is not about the entries of one application, so that no other
 // is tried after it: the caller has stopped, or the disk or the database fails.
 func (e exporter) ends(ctx context.Context, scope tenancy.Scope, err error) bool {
-	if ctx.Err() != nil || errors.As(err, new(*fs.PathError)) {
+	if ctx.Err() != nil || errors.As(err, new(*fs.PathError)) || errors.As(err, new(*os.LinkError)) {
 		return true
 	}
 	_, err = e.db.App(scope).ClockOffset(ctx)
