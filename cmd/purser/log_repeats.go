@@ -15,41 +15,46 @@ import (
 const (
 	// repeatInterval is how often a repeated warning or error is written.
 	repeatInterval = 30 * time.Second
-	// maxRepeats bounds the distinct lines of one interval. Beyond it, lines with the
-	// same message share one entry, whatever their attributes.
-	maxRepeats = 1000
+	// maxRepeats bounds the distinct lines of one interval, and maxOfMessage those with one
+	// message: whoever causes many of one hides no other. Beyond it, lines with the same
+	// message share one entry, whatever their attributes.
+	maxRepeats   = 1000
+	maxOfMessage = 100
 )
 
 // repeats collapses warnings and errors with the same cause: the first is written at
 // once, then one line per interval with the number of repetitions.
 type repeats struct {
-	mu   sync.Mutex
-	now  func() time.Time
-	seen map[string]*repeated
+	mu        sync.Mutex
+	now       func() time.Time
+	seen      map[string]*repeated
+	ofMessage map[string]int
 }
 
 type repeated struct {
-	since time.Time
-	count int
-	last  slog.Record
-	to    slog.Handler
+	since   time.Time
+	message string
+	count   int
+	last    slog.Record
+	to      slog.Handler
 }
 
 func newRepeats(now func() time.Time) *repeats {
-	return &repeats{now: now, seen: map[string]*repeated{}}
+	return &repeats{now: now, seen: map[string]*repeated{}, ofMessage: map[string]int{}}
 }
 
 // isFirst counts a record and reports whether to write it.
 func (r *repeats) isFirst(key, message string, record slog.Record, to slog.Handler) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.seen) >= maxRepeats && r.seen[key] == nil {
+	if r.seen[key] == nil && (len(r.seen) >= maxRepeats || r.ofMessage[message] >= maxOfMessage) {
 		key = message
 	}
 	e := r.seen[key]
 	if e == nil {
 		if len(r.seen) < 2*maxRepeats { // beyond that the messages differ, and each is written
-			r.seen[key] = &repeated{since: r.now(), to: to}
+			r.seen[key] = &repeated{since: r.now(), message: message, to: to}
+			r.ofMessage[message]++
 		}
 		return true
 	}
@@ -69,10 +74,13 @@ func (r *repeats) report(now time.Time) {
 		}
 		if e.count == 0 {
 			delete(r.seen, key)
+			if r.ofMessage[e.message]--; r.ofMessage[e.message] == 0 {
+				delete(r.ofMessage, e.message)
+			}
 			continue
 		}
 		due = append(due, *e)
-		*e = repeated{since: now, to: e.to}
+		*e = repeated{since: now, message: e.message, to: e.to}
 	}
 	r.mu.Unlock()
 	for _, e := range due {

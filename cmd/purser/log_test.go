@@ -88,11 +88,31 @@ func TestRepeatedErrorsAreCollapsed(t *testing.T) {
 	t.Run("the number of distinct lines is bounded", func(t *testing.T) {
 		t.Parallel()
 		log, r, out := newLog()
+		const messages = 2 * maxRepeats / maxOfMessage
+		for n := range messages {
+			for i := range maxOfMessage {
+				log.Warn(fmt.Sprint("message ", n), "address", fmt.Sprint(i))
+			}
+		}
+		if lines := logged(t, out.String()); len(lines) > maxRepeats+messages || len(r.seen) > maxRepeats+messages {
+			t.Errorf("%d lines, %d remembered", len(lines), len(r.seen))
+		}
+		r.report(start.Add(repeatInterval)) // writes those that repeated
+		r.report(start.Add(2 * repeatInterval))
+		if len(r.seen)+len(r.ofMessage) > 0 {
+			t.Errorf("%d lines of %d messages are remembered", len(r.seen), len(r.ofMessage))
+		}
+	})
+	t.Run("many lines with one message hide no other", func(t *testing.T) {
+		t.Parallel()
+		log, _, out := newLog()
 		for i := range maxRepeats + 500 {
 			log.Warn("sign-in refused", "address", fmt.Sprint(i))
 		}
-		if lines := logged(t, out.String()); len(lines) != maxRepeats+1 || len(r.seen) > maxRepeats+1 {
-			t.Errorf("%d lines, %d remembered", len(lines), len(r.seen))
+		log.Warn("access refused", "user", "usr_1")
+		log.Warn("access refused", "user", "usr_2")
+		if lines := logged(t, out.String()); len(lines) != maxOfMessage+1+2 {
+			t.Errorf("%d lines", len(lines))
 		}
 	})
 	t.Run("a cancelled context is no error", func(t *testing.T) {
