@@ -91,7 +91,7 @@ func TestVerificationsThatNeverFinishRaiseAnAlert(t *testing.T) {
 	}
 	rules := readRules(t)
 	rule := rules[slices.IndexFunc(rules, func(r alertRule) bool { return r.Alert == "PurserVerificationFails" })]
-	failures := regexp.MustCompile(`sum by \(kind\) \(increase\(purser_verify_runs_total\{(?:kind=~"([^"]*)", )?result="failed"\}\[(\w+)\]\)\) > ([\d.]+)`)
+	failures := regexp.MustCompile(`sum by \(kind\) \(increase\(purser_verify_runs_total\{(?:kind=~"([^"]*)", )?result="failed"\}\[(\w+)\](?: offset 25h)?\)\) > ([\d.]+)`)
 	for kind, every := range c.verifyIntervals() {
 		raised := false
 		for _, m := range failures.FindAllStringSubmatch(rule.Expr, -1) {
