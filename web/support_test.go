@@ -167,7 +167,7 @@ func TestWalletPages(t *testing.T) {
 		})
 		used := d.track(t, d.use("subscriber", "messages", 3))
 		noError(t, used.Err())
-		says(t, support.get(t, d.walletPath(t, "subscriber")), http.StatusOK, "3 of 5 used", "Further usage is declined", "Renews on", "10 tokens")
+		says(t, support.get(t, d.walletPath(t, "subscriber")), http.StatusOK, "3 of 5 used", "Usage past the allowance is declined", "Renews on", "10 tokens")
 	})
 
 	t.Run("a wallet of another application is not there", func(t *testing.T) {

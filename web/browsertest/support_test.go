@@ -37,7 +37,7 @@ func supportPages() map[string]view {
 	usualDenial := supportpage.DenialRow{Href: app + "/denials/y", Identity: "felix@wingtip.example", WalletHref: app + "/wallets/x", FeatureKey: "image", Quantity: 3, Unit: "image", Reason: "Balance too low", Numbers: "Needs 12 credits, has 4.25 credits.", At: moment}
 	price := billing.Price{AmountCents: 999_999_999, Currency: "usd", Interval: billing.Year}
 	plan := &supportpage.WalletPlan{
-		Price: price, Grants: []billing.Grant{{CreditKey: "tokens", Amount: metering.MaxAmount}}, Paused: true,
+		Price: price, Grants: []billing.Grant{{CreditKey: "tokens", Amount: metering.MaxAmount}}, Suspended: true,
 		Allowances: []supportpage.Allowance{
 			{FeatureKey: "messages", Allowance: metering.Allowance{Limit: metering.MaxQuantity, Used: metering.MaxQuantity, Period: metering.MonthOf(moment), Overage: metering.OverageBlock}},
 			{FeatureKey: "a-feature-with-a-key-of-eighty-characters-a-feature-with-a-key-of-eighty-charact", Allowance: metering.Allowance{Limit: 5, Used: 4, Period: metering.MonthOf(moment), Overage: metering.OverageCredits}},

@@ -26,7 +26,7 @@ func (s *Pages) walletPlan(req *site.Request, identity string) (*supportpage.Wal
 	if err != nil {
 		return nil, err
 	}
-	plan := &supportpage.WalletPlan{Price: sub.Terms.Price, Grants: sub.Terms.Grants, Paused: sub.PaymentHold()}
+	plan := &supportpage.WalletPlan{Price: sub.Terms.Price, Grants: sub.Terms.Grants, Suspended: sub.Status.Suspended()}
 	if next := sub.Scheduled; next != nil {
 		name, err := planTitle(req, next.Target)
 		if err != nil {

@@ -13,12 +13,12 @@ const day = 86_400_000
 
 func TestWalletPlanNamesWhatComesNext(t *testing.T) {
 	t.Parallel()
-	render := func(p WalletPlan) string {
+	renderWith := func(status metering.SubscriptionStatus, p WalletPlan) string {
 		t.Helper()
 		var out strings.Builder
 		head := WalletHead{
 			Path: "/wallets/x", Plan: &p,
-			Subscription: &SubscriptionRow{PlanName: "Team", Status: metering.StatusActive, Period: metering.Period{Start: 0, End: 31 * day}},
+			Subscription: &SubscriptionRow{PlanName: "Team", Status: status, Period: metering.Period{Start: 0, End: 31 * day}},
 		}
 		if err := walletPlan(head).Render(t.Context(), &out); err != nil {
 			t.Fatal(err)
@@ -28,6 +28,7 @@ func TestWalletPlanNamesWhatComesNext(t *testing.T) {
 		}
 		return out.String()
 	}
+	render := func(p WalletPlan) string { t.Helper(); return renderWith(metering.StatusActive, p) }
 	price := billing.Price{AmountCents: 2900, Currency: "usd", Interval: billing.Month}
 
 	t.Run("the price and the renewal", func(t *testing.T) {
@@ -53,10 +54,10 @@ func TestWalletPlanNamesWhatComesNext(t *testing.T) {
 	})
 	t.Run("what is left of an allowance and what happens then", func(t *testing.T) {
 		for want, a := range map[string]metering.Allowance{
-			"Further usage is declined. Resets ":               {Limit: 20_000, Used: 19_000, Overage: metering.OverageBlock},
-			">Usage is declined. Resets ":                      {Limit: 20_000, Used: 20_000, Overage: metering.OverageBlock},
-			"Further usage is charged to the balance. Resets ": {Limit: 20_000, Used: 0, Overage: metering.OverageCredits},
-			">Usage is charged to the balance. Resets ":        {Limit: 20_000, Used: 30_000, Overage: metering.OverageCredits},
+			"Usage past the allowance is declined. Resets ":               {Limit: 20_000, Used: 19_000, Overage: metering.OverageBlock},
+			">Usage is declined. Resets ":                                 {Limit: 20_000, Used: 20_000, Overage: metering.OverageBlock},
+			"Usage past the allowance is charged to the balance. Resets ": {Limit: 20_000, Used: 0, Overage: metering.OverageCredits},
+			">Usage is charged to the balance. Resets ":                   {Limit: 20_000, Used: 30_000, Overage: metering.OverageCredits},
 		} {
 			got := render(WalletPlan{Allowances: []Allowance{{FeatureKey: "chat", Allowance: a}}})
 			if !strings.Contains(got, want) || !strings.Contains(got, " of 20,000 used") {
@@ -64,11 +65,17 @@ func TestWalletPlanNamesWhatComesNext(t *testing.T) {
 			}
 		}
 	})
-	t.Run("while a payment is overdue, usage of limited features is declined and nothing resets", func(t *testing.T) {
+	t.Run("while a payment is overdue or the subscription is paused, usage of limited features is declined and nothing resets", func(t *testing.T) {
 		used := Allowance{FeatureKey: "chat", Allowance: metering.Allowance{Limit: 20_000, Used: 19_000, Overage: metering.OverageCredits}}
-		got := render(WalletPlan{Paused: true, Allowances: []Allowance{used}})
-		if !strings.Contains(got, "Usage of these features is declined until the overdue invoice is paid.") || strings.Contains(got, "charged") || strings.Contains(got, "Resets") {
-			t.Error(got)
+		suspended := WalletPlan{Suspended: true, Allowances: []Allowance{used}}
+		for status, want := range map[metering.SubscriptionStatus]string{
+			metering.StatusPastDue: "Usage of these features is declined until the overdue invoice is paid.",
+			metering.StatusPaused:  "Usage of these features is declined while the subscription is paused.",
+		} {
+			got := renderWith(status, suspended)
+			if !strings.Contains(got, want) || strings.Contains(got, "charged") || strings.Contains(got, "Resets") {
+				t.Error(got)
+			}
 		}
 	})
 }
