@@ -118,13 +118,17 @@ func (s *Pages) auditExport(req *site.Request) (site.Response, error) {
 		if err != nil {
 			return site.Response{}, err
 		}
-		for _, e := range found {
-			text += len(e.Before) + len(e.After)
-		}
 		if len(found) < p.Limit {
 			searched++
 		}
-		entries = append(entries, found...)
+		for i, e := range found {
+			text += len(e.Before) + len(e.After)
+			entries = append(entries, e)
+			if text >= maxAuditText && i < len(found)-1 {
+				next = e.Number
+				break
+			}
+		}
 		if p.Before = next; next == 0 {
 			break
 		}

@@ -41,6 +41,13 @@ func requireCode(req *site.Request, account people.Account, next string) (site.R
 	return site.Redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
 }
 
+// endAwaiting deletes the cookie of a sign-in that waits, whoever signs in now.
+func endAwaiting(req *site.Request) {
+	if _, err := req.HTTP().Cookie(awaitingCookieName(req)); err == nil {
+		setAwaiting(req, "", -1)
+	}
+}
+
 // setAwaiting sets the cookie, or deletes it with a negative age.
 func setAwaiting(req *site.Request, value string, maxAge int) {
 	req.SetCookie(&http.Cookie{
@@ -70,6 +77,6 @@ func awaitingCode(req *site.Request) (user ids.ID, passwordAt int64, waiting boo
 		return user, 0, false
 	}
 	user, err = ids.Parse(ids.User, text)
-	age := req.Site.Now() - at
-	return user, passwordAt, err == nil && age >= 0 && age <= codeTimeout.Milliseconds()
+	age := req.Site.Now() - at // below zero when a server whose clock is ahead took the password
+	return user, passwordAt, err == nil && age >= -time.Second.Milliseconds() && age <= codeTimeout.Milliseconds()
 }

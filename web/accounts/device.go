@@ -58,6 +58,7 @@ func signInOnDevice(req *site.Request, user ids.ID, passwordAt, factorAt int64) 
 	if err := req.SignIn(user, passwordAt, factorAt); err != nil {
 		return err
 	}
+	endAwaiting(req)
 	id := cmp.Or(deviceOf(req, user, passwordAt, factorAt), ids.New().String())
 	return rememberDevice(req, user, id, passwordAt, factorAt)
 }

@@ -181,6 +181,9 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	var i people.Invitation
 	if f.OK() {
 		i, err = s.Store.Auth().AcceptInvitation(req.Context, link.Hash(), joining)
+		if fault.Is(err, fault.PathNotFound) { // used or revoked meanwhile
+			return invitationClosed(req), nil
+		}
 		field := ""
 		if !req.IsSignedIn() && fault.Is(err, fault.AlreadyExists) {
 			field = "email"

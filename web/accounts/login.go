@@ -146,7 +146,6 @@ func (s *Pages) finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt
 	}
 	factors := "password"
 	if factorAt != 0 {
-		setAwaiting(req, "", -1)
 		factors = "password and code"
 	}
 	req.Bearer.AfterSave = func(saved bool) {

@@ -39,7 +39,7 @@ func (req *Request) SealMails(kind mail.Kind, letter letters.Letter, until int64
 // them. Each node counts its own.
 const (
 	noticesAtOnce  = 100
-	noticeInterval = time.Minute
+	noticeInterval = 6 * time.Second
 	usersCounted   = 10_000
 )
 
@@ -67,9 +67,11 @@ func (req *Request) LimitedNotices(letter letters.Letter, to ...string) ([]peopl
 	now := time.UnixMilli(req.Site.Now())
 	if !limiter.AllowN(now, len(to)) {
 		missing := math.Ceil(float64(len(to)) - limiter.TokensAt(now))
+		wait := time.Duration(missing) * noticeInterval
 		return nil, &httpd.WaitError{
-			Fault: fault.Newf(fault.RateLimited, "Your account sent many security notices by email. Nothing was changed. Try again in %s.", component.Counted(int64(missing), "minute", "minutes")),
-			Wait:  time.Duration(missing) * noticeInterval,
+			Fault: fault.Newf(fault.RateLimited, "Your account sent many security notices by email. Nothing was changed. Try again in %s.",
+				component.Counted(int64(math.Ceil(wait.Minutes())), "minute", "minutes")),
+			Wait: wait,
 		}
 	}
 	return req.SealMails(mail.Security, letter, 0, to...)
