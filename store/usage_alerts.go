@@ -14,7 +14,7 @@ var (
 	readAlertMarks = pg.Declare("read alert marks", `
 		SELECT m.wallet_id, m.rule_id, m.threshold, m.armed, m.fired_at, m.period_start
 		FROM unnest($2::uuid[]) AS t (wallet_id) CROSS JOIN LATERAL (
-			SELECT a.* FROM unnest($3::uuid[]) AS r (rule_id) CROSS JOIN LATERAL (
+			SELECT a.wallet_id, a.rule_id, a.threshold, a.armed, a.fired_at, a.period_start FROM unnest($3::uuid[]) AS r (rule_id) CROSS JOIN LATERAL (
 				SELECT wallet_id, rule_id, threshold, armed, fired_at, period_start
 				FROM alert_marks WHERE app_id = $1 AND wallet_id = t.wallet_id AND rule_id = r.rule_id
 				ORDER BY threshold LIMIT $4) a
