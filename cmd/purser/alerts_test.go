@@ -214,7 +214,7 @@ type queryMetric struct {
 }
 
 var (
-	queryToken = regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|=~|!~|!=|[<>=]=?|[(){},+*/-]`)
+	queryToken = regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|offset [0-9]+[smhdw]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|=~|!~|!=|[<>=]=?|[(){},+*/-]`)
 	functions  = []string{"sum", "max", "min", "count", "rate", "increase", "abs", "time", "histogram_quantile", "min_over_time", "label_values"}
 	groups     = []string{"by", "without", "on", "ignoring", "group_left", "group_right"}
 	operators  = []string{"and", "or", "unless", "bool"}
@@ -242,7 +242,7 @@ func readQuery(text string) (q query) {
 					q.grouping = append(q.grouping, at(i))
 				}
 			}
-		case slices.Contains(operators, token):
+		case slices.Contains(operators, token), strings.HasPrefix(token, "offset "):
 		case !regexp.MustCompile(`^[a-zA-Z_:]`).MatchString(token):
 		case at(i+1) == "(" || slices.Contains(groups, at(i+1)):
 			q.functions = append(q.functions, token)

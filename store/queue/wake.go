@@ -30,12 +30,13 @@ var (
 	lockNextDue = pg.Declare("lock hint", `
 		SELECT due_at, failing, failing_since FROM work_hints WHERE app_id = $1 AND kind = $2 FOR UPDATE`)
 
-	// At most 1,000 failing jobs are counted: the hint is locked meanwhile.
+	// At most 1,000 failing jobs are counted: the hint is locked meanwhile. Stopped jobs
+	// count, but don't say since when: they may stay as they are.
 	selectQueueState = pg.Declare("select queue state", `
 		SELECT (SELECT min(q.due_at) FROM work_queue q WHERE q.app_id = $1) - s.clock_offset,
 			(SELECT count(*) FROM (
 				SELECT 1 FROM work_queue f WHERE f.app_id = $1 AND f.failing_since IS NOT NULL LIMIT 1000) counted),
-			(SELECT min(o.failing_since) FROM work_queue o WHERE o.app_id = $1 AND o.failing_since IS NOT NULL)
+			(SELECT min(o.failing_since) FROM work_queue o WHERE o.app_id = $1 AND o.failing_since IS NOT NULL AND o.due_at < 253402300799999)
 		FROM app_state s WHERE s.app_id = $1`)
 
 	updateNextDue = pg.Declare("update hint", `
