@@ -213,6 +213,25 @@ func (u *Engine) SetMaxRows(rows int) {
 	}
 }
 
+// SetMaxFeatures bounds the features of each cached catalog, before any request is sent.
+func (u *Engine) SetMaxFeatures(features int) {
+	for _, l := range slices.Concat(u.singles, u.bulks) {
+		l.cache.maxFeatures = features
+	}
+}
+
+// CachedFeatures is how many features of an application the caches have.
+func (u *Engine) CachedFeatures(app ids.ID) (features int) {
+	for _, l := range slices.Concat(u.singles, u.bulks) {
+		l.cache.mu.Lock()
+		if cached, found := l.cache.apps.Peek(app); found {
+			features += len(cached.features)
+		}
+		l.cache.mu.Unlock()
+	}
+	return features
+}
+
 // CachedRows is how many rows the caches count, how many they have, and the most keyed rows
 // that one wallet has.
 func (u *Engine) CachedRows() (counted, rows, most int) {
@@ -220,7 +239,7 @@ func (u *Engine) CachedRows() (counted, rows, most int) {
 		l.cache.mu.Lock()
 		counted += l.cache.rows
 		for _, w := range l.cache.wallets.Values() {
-			rows += 1 + w.keyedRows()
+			rows += w.rows()
 			most = max(most, w.keyedRows())
 		}
 		l.cache.mu.Unlock()

@@ -17,9 +17,13 @@ import (
 const (
 	// maxCachedWallets bounds the cache: about a kilobyte per wallet, without its keyed rows.
 	maxCachedWallets = 100_000
-	// rowsPerWallet is how many rows a cached wallet may have on average: itself and its keyed
-	// rows, of up to half a kilobyte. Beyond it the oldest wallets are evicted.
+	// rowsPerWallet is how many rows a cached wallet may have on average: itself, its keyed
+	// rows and every rowsTogether of its balances and terms, of up to half a kilobyte. Beyond
+	// it the oldest wallets are evicted.
 	rowsPerWallet = 5
+	rowsTogether  = 4
+	// maxCachedFeatures bounds the features of a cached catalog.
+	maxCachedFeatures = 5_000
 	// maxCachedApps is the number of cached catalogs.
 	maxCachedApps = 1_000
 	// maxKeyedRows is the limit of keyed rows per wallet. A wallet beyond it is
@@ -110,6 +114,15 @@ func (w *walletState) keyedRows() int {
 	return len(w.state.Used) + len(w.state.Billed) + len(w.unbilled) + len(w.marks)
 }
 
+// rows is what the wallet counts for in the cache.
+func (w *walletState) rows() int {
+	parts := len(w.state.Wallet.Balances)
+	if s := w.state.Subscription; s != nil {
+		parts += len(s.Terms.Limits) + len(s.Terms.Multipliers)
+	}
+	return 1 + w.keyedRows() + parts/rowsTogether
+}
+
 // cachedApp is the catalog, keys and clock of an application at an epoch.
 type cachedApp struct {
 	epoch       int64
@@ -134,8 +147,10 @@ type usageCache struct {
 
 	apps    *simplelru.LRU[ids.ID, *cachedApp]
 	wallets *simplelru.LRU[walletKey, *walletState]
-	rows    int // the cached wallets and their keyed rows
+	rows    int // of the cached wallets
 	maxRows int
+	// maxFeatures bounds the features of each catalog.
+	maxFeatures int
 
 	// Expiry times: wallets that another node changes too, and applications that send
 	// duplicate event ids.
@@ -152,6 +167,7 @@ func newUsageCache(wallets int) *usageCache {
 	m := &usageCache{
 		apps:             newLRU[ids.ID, *cachedApp](maxCachedApps, nil),
 		maxRows:          rowsPerWallet * wallets,
+		maxFeatures:      maxCachedFeatures,
 		contended:        newLRU[walletKey, time.Time](wallets, nil),
 		duplicateHeavy:   newLRU[ids.ID, time.Time](maxCachedApps, nil),
 		expectedVersions: make(map[walletKey]int64),
@@ -297,6 +313,9 @@ func (m *usageCache) put(b *appBatch) {
 		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey), rules: b.rules, packedBefore: b.packedBefore}
 		m.apps.Add(b.scope.AppID, app)
 	}
+	if len(app.features)+len(b.features) > m.maxFeatures {
+		app.features = make(map[string]*pricedFeature) // batches may still use the others
+	}
 	maps.Copy(app.features, b.features)
 	maps.Copy(app.keys, b.keys)
 }
@@ -358,7 +377,7 @@ func (m *usageCache) putWallet(app ids.ID, identity string, w *walletState) {
 
 // count counts the rows of a cached wallet and evicts the oldest wallets beyond the limit.
 func (m *usageCache) count(w *walletState) {
-	rows := 1 + w.keyedRows()
+	rows := w.rows()
 	m.rows, w.counted = m.rows+rows-w.counted, rows
 	for m.rows > m.maxRows {
 		m.wallets.RemoveOldest()

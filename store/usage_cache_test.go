@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
@@ -102,6 +104,61 @@ func TestCachedRowsAreBounded(t *testing.T) {
 		if rows, _ := wantCountedRows(t, n); rows > lanes*bound {
 			t.Fatalf("%d rows are cached, more than %d", rows, lanes*bound)
 		}
+	}
+}
+
+// TestCachedTermsAreBounded fills the cache with wallets whose plan limits many features, and
+// with features.
+func TestCachedTermsAreBounded(t *testing.T) {
+	t.Parallel()
+	const wallets, limits, bound, features = 12, 40, 60, 5
+	s, n := newDailyShop(t)
+	n.usage.SetMaxRows(bound)
+	n.usage.SetMaxFeatures(features)
+	var terms metering.Terms
+	for f := range limits {
+		feature := s.newFeature(t, featureOf(numbered("feature", f), "tokens"))
+		terms.Limits = append(terms.Limits, metering.Limit{FeatureID: feature.ID, FeatureKey: feature.Key, Limit: 10, Period: metering.LimitMonth, Overage: metering.OverageBlock})
+	}
+	for w := range wallets {
+		identity := numbered("wallet", w)
+		s.credit(t, identity, 1_000_000)
+		noError(t, s.PutSubscription(t.Context(), identity, metering.Subscription{ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(moment), Terms: terms}))
+		mustAccept(t, n, s.daily(identity, "first"))
+		if rows, _ := wantCountedRows(t, n); rows > bound {
+			t.Fatalf("%d rows are cached, more than %d", rows, bound)
+		}
+		if !n.usage.IsCached(s.application.ID, identity) {
+			t.Error("the newest wallet is not cached")
+		}
+	}
+	if n.usage.IsCached(s.application.ID, numbered("wallet", wallets-bound/(limits/4))) {
+		t.Error("an older wallet is still cached")
+	}
+	for f := range 3 * features {
+		mustAccept(t, n, s.useOf(numbered("feature", f), "wallet 0", freshID()))
+		if cached := n.usage.CachedFeatures(s.application.ID); cached == 0 || cached > features {
+			t.Fatalf("%d features are cached", cached)
+		}
+	}
+}
+
+// TestTermsAreReadOnce reads a wallet with several balances: terms may be long.
+func TestTermsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newShop(t, url, 1)
+	for _, credit := range []string{"seats", "minutes"} {
+		s.newCredit(t, credit)
+		s.deposit(t, depositOf("ann", credit, 5, freshID()))
+	}
+	s.credit(t, "ann", 5)
+	s.limitMessages(t, "ann", 10)
+	statements := store.HotStatements()
+	read := statements[slices.IndexFunc(statements, func(s store.Statement) bool { return s.Name == "read wallets" })]
+	rows := texts(t, planner(t, url, s.application.ID), `SELECT concat(r.credit_id IS NOT NULL, r.terms IS NOT NULL) FROM (`+read.SQL+`) r ORDER BY 1`, s.application.ID, []string{"ann", "bob"})
+	if want := []string{"ft", "tf", "tf", "tf"}; !slices.Equal(rows, want) {
+		t.Errorf("the rows have a balance or terms as %v, not %v", rows, want)
 	}
 }
 

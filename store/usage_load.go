@@ -18,22 +18,24 @@ import (
 // that was planned while the table was empty read a whole application per batch.
 
 var (
-	// One statement sees one snapshot, so it can read a whole wallet: one row per
-	// balance, or one row without a balance.
+	// One statement sees one snapshot, so it can read a whole wallet: a row for each
+	// balance and one for the subscription, whose terms may be long, or one row without any.
 	readWallets = pg.Declare("read wallets", `
-		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`, b.credit_id, b.amount_nanocredits, b.debt_nanocredits,
-			s.id, s.status, s.period_start, s.period_end, s.terms
+		SELECT `+pg.Prefixed("w", ledger.WalletColumns)+`, r.credit_id, r.amount_nanocredits, r.debt_nanocredits,
+			r.id, r.status, r.period_start, r.period_end, r.terms
 		FROM unnest($2::text[]) AS t (identity) CROSS JOIN LATERAL (
 			SELECT `+ledger.WalletColumns+`
 			FROM wallets WHERE app_id = $1 AND identity = t.identity
 			LIMIT 1) w LEFT JOIN LATERAL (
-			SELECT credit_id, amount_nanocredits, debt_nanocredits
+			(SELECT credit_id, amount_nanocredits, debt_nanocredits,
+				NULL::uuid AS id, NULL::text AS status, NULL::bigint AS period_start, NULL::bigint AS period_end, NULL::text AS terms
 			FROM balances WHERE app_id = $1 AND wallet_id = w.id
-			LIMIT 100) b ON true LEFT JOIN LATERAL (
-			SELECT id, status, period_start, period_end, terms::text AS terms
+			LIMIT 100)
+			UNION ALL
+			(SELECT NULL::uuid, NULL, NULL, id, status, period_start, period_end, terms::text
 			FROM subscriptions WHERE app_id = $1 AND wallet_id = w.id
 			  AND status IN `+ledger.LiveStatuses+`
-			LIMIT 1) s ON true`)
+			LIMIT 1)) r ON true`)
 
 	readFeatures = pg.Declare("read features", `
 		SELECT f.id, f.key, f.credit_id, c.key, f.cost_nanocredits, f.quantity_per_unit, f.pricing_mode,
@@ -116,8 +118,8 @@ func (b *appBatch) loadEvents(pipe *wire.Pipe) {
 	pipe.Send(ledger.ReadEvents, b.scanEvent, b.scope.AppID[:], eventIDs.Encode(nil))
 }
 
-// scanWallet reads a wallet and one of its balances. Further rows of the wallet add a
-// balance each.
+// scanWallet reads a wallet with one of its balances or its subscription. Further rows of the
+// wallet add to it.
 func (b *appBatch) scanWallet(row *wire.Row) {
 	w := b.byID[row.FirstID()]
 	if w == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/limits"
@@ -58,6 +59,7 @@ type DB struct {
 
 	changed sync.Map // of *walletListener
 	turns   *turns.Turns[ids.ID]
+	shares  *turns.Turns[ids.ID] // of the pool, by organization
 	entries func(tenancy.Scope, []metering.Entry)
 
 	notifications atomic.Pointer[func(tenancy.Scope)]
@@ -100,7 +102,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	db := &DB{Pool: pool, Clock: clock, turns: turns.New[ids.ID](turnsAtOnce), entries: func(tenancy.Scope, []metering.Entry) {}}
+	db := &DB{Pool: pool, Clock: clock, turns: turns.New[ids.ID](turnsAtOnce), shares: turns.New[ids.ID](shareOf(o.MaxConns)), entries: func(tenancy.Scope, []metering.Entry) {}}
 	clock.Conns.Store(pool)
 	if err := db.MeasureClock(ctx); err != nil {
 		pool.Close()
@@ -115,6 +117,23 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	running.Go(func() { db.keepClock(background, o.Log) })
 	db.stop = func() { cancel(); running.Wait() }
 	return db, nil
+}
+
+// shareOf is how many connections of a pool an organization has at most: slow reads of one
+// leave some to the others.
+func shareOf(conns int) int { return max(1, conns*3/4) }
+
+// acquire takes a connection of the pool, within the organization's share.
+func (a App) acquire(ctx context.Context) (conn *pgxpool.Conn, release func(), err error) {
+	done, err := a.DB.shares.Take(ctx, a.Scope.OrgID)
+	if err != nil {
+		return nil, nil, fault.New(fault.Overloaded)
+	}
+	if conn, err = a.DB.Pool.Acquire(ctx); err != nil {
+		done()
+		return nil, nil, fmt.Errorf("store: no connection: %w", err)
+	}
+	return conn, func() { Release(conn); done() }, nil
 }
 
 // Milliseconds is how a setting of Postgres writes a duration.

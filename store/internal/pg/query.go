@@ -157,11 +157,11 @@ const nameApplication = `SELECT set_config('purser.app_id', $1, true)`
 // listOnce is ListAll without a second try, and with the application's id in the arguments.
 // settings runs before the statement, unless it is empty.
 func listOnce[T any](ctx context.Context, a App, settings string, s Statement, read pgx.RowToFunc[T], args []any) (list []T, err error) {
-	pooled, err := a.DB.Pool.Acquire(ctx)
+	pooled, release, err := a.acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("store: no connection: %w", err)
+		return nil, err
 	}
-	defer Release(pooled)
+	defer release()
 	conn := pooled.Conn()
 	var batch pgx.Batch
 	batch.Queue(a.beginCommand())

@@ -147,13 +147,13 @@ func (a App) Attempt(ctx context.Context, work func(context.Context, *Tx) error)
 		}
 		defer done()
 	}
-	pooled, err := a.DB.Pool.Acquire(ctx)
+	pooled, release, err := a.acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("store: no connection: %w", err)
+		return err
 	}
 	// The pool ends a connection that comes back inside a transaction, so neither
 	// an error nor a panic hands its setting to the next request.
-	defer Release(pooled)
+	defer release()
 	conn := pooled.Conn()
 	clock, err := a.begin(ctx, conn)
 	if err != nil {
