@@ -168,6 +168,27 @@ func TestWalletPages(t *testing.T) {
 		used := d.track(t, d.use("subscriber", "messages", 3))
 		noError(t, used.Err())
 		says(t, support.get(t, d.walletPath(t, "subscriber")), http.StatusOK, "3 of 5 used", "Usage past the allowance is declined", "Renews on", "10 tokens")
+		custom := d.join(t, tenancy.Custom, tenancy.WalletsRead)
+		says(t, custom.get(t, d.walletPath(t, "subscriber")), http.StatusOK, "Your role can't view allowances.")
+	})
+
+	t.Run("allowances of features priced per event are shown, up to twelve", func(t *testing.T) {
+		d.deposit(t, "quoting", 10)
+		subscription := metering.Subscription{ID: ids.New(), Status: metering.StatusActive, Period: metering.MonthOf(d.site.Now())}
+		for n := range 13 {
+			f := d.newFeature(t, fmt.Sprintf("quoted-%02d", n), metering.Callback, metering.DeduplicateNone)
+			subscription.Terms.Limits = append(subscription.Terms.Limits, metering.Limit{FeatureID: f.ID, FeatureKey: f.Key, Limit: 5, Period: metering.LimitMonth, Overage: metering.OverageBlock})
+		}
+		storetest.PutSubscription(t, d.url, d.app.Scope(), "quoting", subscription)
+		use := d.use("quoting", "quoted-00", 2)
+		use.Amount = new(metering.Amount)
+		used := d.track(t, use)
+		noError(t, used.Err())
+		page := support.get(t, d.walletPath(t, "quoting"))
+		says(t, page, http.StatusOK, "2 of 5 used", "quoted-11", "Only the first 12 are shown.")
+		if strings.Contains(page.body, "quoted-12") {
+			t.Error("there is a thirteenth")
+		}
 	})
 
 	t.Run("a wallet of another application is not there", func(t *testing.T) {

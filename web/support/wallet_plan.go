@@ -41,6 +41,7 @@ func (s *Pages) walletPlan(req *site.Request, identity string) (*supportpage.Wal
 		}
 		plan.Pending = &supportpage.PendingChange{PlanName: name, Price: pending.Target.Price, ExpiresAt: pending.ExpiresAt, PaymentURL: pending.PaymentURL}
 	}
+	plan.MoreAllowances = len(sub.Terms.Limits) > maxAllowances
 	plan.Allowances, err = s.allowances(req, identity, sub.Terms.Limits)
 	return plan, err
 }
@@ -62,7 +63,12 @@ func (s *Pages) allowances(req *site.Request, identity string, limits []metering
 		return nil, nil
 	}
 	for _, limit := range limits[:min(len(limits), maxAllowances)] {
-		d, err := s.usage.Explain(store.Usage{Scope: req.Scope(), Identity: identity, FeatureKey: limit.FeatureKey, Usage: metering.Usage{Quantity: 1}})
+		usage := store.Usage{Scope: req.Scope(), Identity: identity, FeatureKey: limit.FeatureKey, Usage: metering.Usage{Quantity: 1}}
+		d, err := s.usage.Explain(usage)
+		if err == nil && d.Code == fault.AmountRequired { // decided before the allowance
+			usage.Amount = new(metering.Amount)
+			d, err = s.usage.Explain(usage)
+		}
 		if fault.Is(err, fault.FeatureNotFound) {
 			continue
 		}
