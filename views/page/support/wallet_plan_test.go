@@ -52,6 +52,17 @@ func TestWalletPlanNamesWhatComesNext(t *testing.T) {
 			t.Error(got)
 		}
 	})
+	t.Run("and says that a cancellation drops it", func(t *testing.T) {
+		const scheduled, unpaid = "The scheduled change to Starter is dropped, and undoing doesn't bring it back.", "The unpaid upgrade to Scale is dropped, and its payment link stops working."
+		head := WalletHead{Plan: &WalletPlan{}, Subscription: &SubscriptionRow{}}
+		if text := head.cancelConfirmation().Text; strings.Contains(text, "dropped") {
+			t.Error(text)
+		}
+		head.Plan.Scheduled, head.Plan.Pending = &PlanChange{PlanName: "Starter"}, &PendingChange{PlanName: "Scale"}
+		if text := head.cancelConfirmation().Text; !strings.Contains(text, scheduled) || !strings.Contains(text, unpaid) {
+			t.Error(text)
+		}
+	})
 	t.Run("what is left of an allowance and what happens then", func(t *testing.T) {
 		for want, a := range map[string]metering.Allowance{
 			"Usage past the allowance is declined. Resets ":               {Limit: 20_000, Used: 19_000, Overage: metering.OverageBlock},
