@@ -80,7 +80,11 @@ func TestUsagePage(t *testing.T) {
 			says(t, support.get(t, page+query), http.StatusOK, "No usage")
 			continue
 		}
-		says(t, support.get(t, page+query), http.StatusUnprocessableEntity, message)
+		got := support.get(t, page+query)
+		says(t, got, http.StatusUnprocessableEntity, message)
+		if strings.Contains(got.body, "Over time") || strings.Contains(got.body, "in this range") {
+			t.Errorf("%s shows usage beside its problem", query)
+		}
 	}
 	t.Run("a range that is shown by month is one of whole months", func(t *testing.T) {
 		now := time.UnixMilli(d.site.Now()).UTC()
@@ -177,7 +181,7 @@ func TestUsageByCustomer(t *testing.T) {
 			t.Error("another customer is on the page")
 		}
 		says(t, support.get(t, page+"?identity=customer-04&by=customer"), http.StatusOK, "7.5 tokens")
-		says(t, support.get(t, page+"?identity=unknown"), http.StatusOK, "No usage in this range")
+		says(t, support.get(t, page+"?identity=unknown"), http.StatusUnprocessableEntity, "No customer has this identity. Enter it in full.")
 	})
 	t.Run("a file has all of them", func(t *testing.T) {
 		got := support.get(t, d.appPath("usage.csv")+"?by=customer")

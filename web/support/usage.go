@@ -28,6 +28,7 @@ func (s *Pages) usageReport(req *site.Request, bys []component.Option) (site.Res
 	view := supportpage.UsageExplorer{
 		Path: list.Path, Export: list.File(), Answered: component.Answered{Problems: problems}, Active: len(list.Filter) > 0, From: req.Query("from"), To: req.Query("to"), Range: in.key,
 		Show: in.show, By: in.by, Bucket: in.bucket, Zone: in.zone, Feature: in.FeatureKey, Identity: in.Identity, Compare: req.Query("compare"),
+		Credit: in.credit, CreditChosen: in.credit != "",
 		Shows: usageShows, Bys: bys, Buckets: usageBuckets, Zones: zonesOf(req), Comparisons: usageComparisons,
 	}
 	// The table lists features unless it lists keys, and a quantity has a feature's unit.
@@ -44,26 +45,30 @@ func (s *Pages) usageReport(req *site.Request, bys []component.Option) (site.Res
 	if err != nil {
 		return site.Response{}, err
 	}
+	for _, c := range credits {
+		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
+	}
 	if len(problems) > 0 {
 		view.Frame = req.Frame("Usage", "usage")
 		return site.Invalid(supportpage.Usage(view)), nil
 	}
 	found, err := in.find(req, credits)
-	if fault.Is(err, fault.FeatureNotFound) || fault.Is(err, fault.WalletNotFound) {
-		found, err = rollups.Usage{}, nil
-	}
-	if fault.Is(err, fault.InvalidRequest) {
-		view.Problems, view.Frame = []component.Problem{{Field: "bucket", Message: messageOf(err)}}, req.Frame("Usage", "usage")
-		return site.Invalid(supportpage.Usage(view)), nil
-	}
-	if err != nil {
+	switch {
+	case fault.Is(err, fault.FeatureNotFound):
+		found = rollups.Usage{}
+	case fault.Is(err, fault.WalletNotFound):
+		view.Problems = []component.Problem{{Field: "identity", Message: "No customer has this identity. Enter it in full."}}
+	case fault.Is(err, fault.InvalidRequest):
+		view.Problems = []component.Problem{{Field: "bucket", Message: messageOf(err)}}
+	case err != nil:
 		return site.Response{}, err
 	}
-	in.credit = creditOf(in.credit, credits, found)
-	for _, c := range credits {
-		view.Credits = append(view.Credits, component.Option{Value: c.Key, Text: c.Name})
+	if len(view.Problems) > 0 {
+		view.Frame = req.Frame("Usage", "usage")
+		return site.Invalid(supportpage.Usage(view)), nil
 	}
-	view.Credit, view.CreditChosen, view.Until = in.credit, req.Query("credit") != "", found.Until
+	in.credit = creditOf(in.credit, credits, found)
+	view.Credit, view.Until = in.credit, found.Until
 	before, err := usageBefore(req, in, found)
 	if err != nil {
 		return site.Response{}, err
