@@ -186,5 +186,9 @@ func TestAPlanIsChangedOnlyAsPreviewed(t *testing.T) {
 			t.Fatalf("status %d, to %q", got.status, got.location)
 		}
 	}
-	says(t, owner.get(t, d.walletPath(t, "ada")), http.StatusOK, "5 tokens")
+	page = owner.get(t, d.walletPath(t, "ada"))
+	says(t, page, http.StatusOK, "5 tokens")
+	if strings.Contains(page.body, "/topup\"") {
+		t.Error("a top-up is offered on a plan that forbids it")
+	}
 }

@@ -332,7 +332,11 @@ func planActions(req *site.Request, head supportpage.WalletHead) (actions suppor
 	if head.Subscription == nil || head.Subscription.EndedAt != 0 {
 		return supportpage.PlanActions{Checkout: head.Path + "/checkout", TopUp: head.Path + "/topup"}
 	}
-	return supportpage.PlanActions{
-		TopUp: head.Path + "/topup", Change: head.Path + "/change", Cancel: head.Path + "/cancel", EndsNow: endsNow(*head.Subscription, req.Now()), Key: formKey(),
+	actions = supportpage.PlanActions{
+		Change: head.Path + "/change", Cancel: head.Path + "/cancel", EndsNow: endsNow(*head.Subscription, req.Now()), Key: formKey(),
 	}
+	if head.Plan == nil || !head.Plan.NoTopUps {
+		actions.TopUp = head.Path + "/topup"
+	}
+	return actions
 }

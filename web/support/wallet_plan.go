@@ -41,6 +41,7 @@ func (s *Pages) walletPlan(req *site.Request, identity string) (*supportpage.Wal
 		}
 		plan.Pending = &supportpage.PendingChange{PlanName: name, Price: pending.Target.Price, ExpiresAt: pending.ExpiresAt, PaymentURL: pending.PaymentURL}
 	}
+	plan.NoTopUps = sub.Status.InForce() && !sub.Terms.TopupsEnabled
 	plan.MoreAllowances = len(sub.Terms.Limits) > maxAllowances
 	plan.Allowances, err = s.allowances(req, identity, sub.Terms.Limits)
 	return plan, err
