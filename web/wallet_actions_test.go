@@ -191,4 +191,5 @@ func TestAPlanIsChangedOnlyAsPreviewed(t *testing.T) {
 	if strings.Contains(page.body, "/topup\"") {
 		t.Error("a top-up is offered on a plan that forbids it")
 	}
+	says(t, owner.get(t, path+"?plan=free"), http.StatusOK, "The customer is already on this plan. already_on_plan")
 }
