@@ -79,6 +79,28 @@ func TestWalletActions(t *testing.T) {
 	})
 }
 
+func TestFormsWithoutACreditSaySo(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	r.site.Cashier = newTestCashier(t)
+	w, _, err := r.site.Store.App(r.app.Scope()).CreateWallet(t.Context(), ids.New(), "ann", r.site.Now())
+	noError(t, err)
+	path := func(action string) string { return r.appPath("wallets", w.ID.Format(ids.Wallet), action) }
+	owner := r.join(t, tenancy.Owner)
+	for _, action := range []string{"deposit", "adjust", "transfer", "topup"} {
+		page := owner.get(t, path(action))
+		says(t, page, http.StatusOK, "Create a credit first")
+		if !strings.Contains(page.body, `href="`+r.appPath("credits", "new")+`"`) {
+			t.Errorf("%s doesn't lead to a new credit", action)
+		}
+	}
+	page := r.join(t, tenancy.Custom, tenancy.WalletsRead, tenancy.BalancesAdjust).get(t, path("adjust"))
+	says(t, page, http.StatusOK, "Create a credit first")
+	if strings.Contains(page.body, "/credits/new") {
+		t.Error("a role that can't create a credit is led there")
+	}
+}
+
 // The wallet of the page gets another identity while the form waits for it: a new wallet of
 // the old identity must not get the credits.
 func TestCreditsAreAddedToTheWalletOfThePage(t *testing.T) {

@@ -197,6 +197,7 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	if req.May(tenancy.DepositsWrite) {
 		head.Deposit = head.Path + "/deposit"
 	}
+	head.NewCredit = req.LinkIfPermitted(tenancy.CreditsWrite, "credits", "new")
 	head.Actions = planActions(req, head)
 	return head, w, nil
 }
