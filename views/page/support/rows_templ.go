@@ -1045,7 +1045,7 @@ func subscriptionState(s SubscriptionRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if s.CancelAtPeriodEnd {
+		if s.CancelAtPeriodEnd && s.EndedAt == 0 {
 			var templ_7745c5c3_Var38 string
 			templ_7745c5c3_Var38, templ_7745c5c3_Err = templ.JoinStringErrs(" ")
 			if templ_7745c5c3_Err != nil {

@@ -24,3 +24,17 @@ func TestADebtStandsBesideTheBalance(t *testing.T) {
 		t.Errorf("the balance is below zero: %s", balance)
 	}
 }
+
+func TestAnEndedSubscriptionIsNotToBeCancelled(t *testing.T) {
+	t.Parallel()
+	for endedAt, want := range map[int64]bool{0: true, day: false} {
+		var state strings.Builder
+		row := SubscriptionRow{CancelAtPeriodEnd: true, Period: metering.Period{End: day}, EndedAt: endedAt}
+		if err := subscriptionState(row).Render(t.Context(), &state); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(state.String(), "Cancels 2 Jan"); got != want {
+			t.Errorf("ended at %d: %s", endedAt, &state)
+		}
+	}
+}
