@@ -438,7 +438,7 @@ func TestSupportLists(t *testing.T) {
 	})
 	t.Run("the overview counts all of it", func(t *testing.T) {
 		says(t, support.get(t, d.appPath()), http.StatusOK, "Charged 1 .5 tokens" /* decimals are set apart */, "Denied 1", "Active wallets 1", "Deposits 10 tokens", "insufficient_balance", "None in the previous 30 days")
-		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "None yesterday")
+		says(t, support.get(t, d.appPath()+"?days=1"), http.StatusOK, "None all day yesterday")
 	})
 	t.Run("the overview leads a newcomer", func(t *testing.T) {
 		r := newHarness(t)

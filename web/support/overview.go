@@ -26,7 +26,7 @@ var periods = []struct {
 }{
 	{"30", "30 days", "in the previous 30 days", 30},
 	{"7", "7 days", "in the previous 7 days", 7},
-	{"1", "Today", "yesterday", 1},
+	{"1", "Today", "all day yesterday", 1},
 	{"month", "This month", "in the same number of days before", 0},
 }
 

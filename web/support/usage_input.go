@@ -33,7 +33,7 @@ var (
 	usageRanges = []struct {
 		key, label, before string
 	}{
-		{"30", "30 days", "in the previous 30 days"}, {"1", "Today", "yesterday"}, {"7", "7 days", "in the previous 7 days"},
+		{"30", "30 days", "in the previous 30 days"}, {"1", "Today", "all day yesterday"}, {"7", "7 days", "in the previous 7 days"},
 		{"month", "This month", "in the previous period"}, {"last", "Last month", "in the month before"}, {"year", "12 months", "in the previous 12 months"},
 	}
 	usageShows       = []component.Option{{Value: "charged", Text: "Credits charged"}, {Value: "events", Text: "Events"}, {Value: "quantity", Text: "Quantity"}}
