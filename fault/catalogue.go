@@ -118,7 +118,7 @@ var catalogue = map[Code]entry{
 	InsufficientBalance:     {Conflict, "The balance does not cover this charge. Deposit credits, then send the same event again."},
 	FeatureLimitExceeded:    {Conflict, "This exceeds the plan's remaining allowance for the feature in this period."},
 	GroupConflict:           {Conflict, "Some of these event ids are already recorded, and not all of them. Nothing was charged. Send the original group, or use new event ids."},
-	SubscriptionInactive:    {Conflict, "The subscription is on hold. Features with an allowance are declined until it is paid."},
+	SubscriptionInactive:    {Conflict, "The subscription is on hold. Features with an allowance are declined until it is paid or resumed."},
 	SubscriptionExists:      {Conflict, "This identity already has a subscription. Change its plan with POST /v1/subscriptions/{identity}/change."},
 	AlreadyOnPlan:           {Conflict, "The subscription is already on this plan, and there is no pending change to undo."},
 	PlanInactive:            {Conflict, "This plan is not active. Choose another plan, or activate it with PATCH /v1/plans/{key}."},

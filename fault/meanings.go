@@ -138,7 +138,7 @@ var meanings = map[Code]Meaning{
 	},
 	SubscriptionInactive: {
 		"The subscription is past due, unpaid or paused, and its plan limits this feature.",
-		"Ask the customer to pay in the billing portal. Features without an allowance still work from the balance.",
+		"Ask the customer to pay the overdue invoice in the billing portal, or resume the paused subscription. Features without an allowance still work from the balance.",
 	},
 	SubscriptionExists: {
 		"You opened a checkout for an identity that already has an active subscription.",

@@ -309,7 +309,7 @@ func TestCheckPage(t *testing.T) {
 		"a balance that does not cover it": {"blocked", "messages", 4, fault.InsufficientBalance, []string{"Needs 6 tokens, has 1 token.", "Deposit at least 5 tokens"}},
 		"an identity without a wallet":     {"nobody", "messages", 1, fault.InsufficientBalance, []string{"No wallet yet", "Deposit at least 1.5 tokens"}},
 		"an allowance that is used up":     {"blocked", "limited", 6, fault.FeatureLimitExceeded, []string{"Needs 6, 5 left of 5"}},
-		"a failed payment":                 {"resting", "limited", 1, fault.SubscriptionInactive, []string{"Access resumes when the invoice is paid"}},
+		"a failed payment":                 {"resting", "limited", 1, fault.SubscriptionInactive, []string{"Access resumes when the overdue invoice is paid, or when the paused subscription is resumed."}},
 		"a missing amount":                 {"blocked", "quoted", 1, fault.AmountRequired, []string{"Send amountNanocredits"}},
 		"a missing billing period":         {"blocked", "billing", 1, "", nil},
 		"nothing":                          {"blocked", "limited", 5, "", []string{"Allowed", "Cost: 0 tokens"}},

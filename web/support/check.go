@@ -131,7 +131,7 @@ func gateLine(g metering.GateResult, d *metering.Decision) component.GateLine {
 		}
 	case metering.GateSubscription:
 		line.Question = "Subscription in good standing"
-		line.Fix = "A payment failed or the subscription is paused. Access resumes when the invoice is paid."
+		line.Fix = "Access resumes when the overdue invoice is paid, or when the paused subscription is resumed."
 	case metering.GateAllowance:
 		line.Question = "Within plan allowance (or overage allowed)"
 		line.Fix = "Reduce the quantity, wait for the next period, or switch to a plan with a higher limit or overage."
