@@ -39,7 +39,7 @@ func TestUsagePage(t *testing.T) {
 	d.settleUsage(t)
 	t.Run("charts what was charged, with the same in a table", func(t *testing.T) {
 		got := support.get(t, page)
-		says(t, got, http.StatusOK, "Credits charged by day", "4.5", "Exact and final until", "Top customers", "Show data")
+		says(t, got, http.StatusOK, "Credits charged by day", "4.5", "Final up to", "Top customers", "Show data")
 		if !strings.Contains(got.body, `class="chart-plot"`) || strings.Contains(got.body, "<script>alert") || strings.Contains(got.body, "style=") {
 			t.Error("there is no chart, an identity is markup, or the chart needs inline styles")
 		}

@@ -189,7 +189,7 @@ func Events(l EventList) templ.Component {
 				}
 			}
 			if l.Packed {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"card-body\">Events of earlier months are packed. Enter a customer or an event ID to see them.</div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"card-body\">Older months aren't listed here. Filter by customer or event ID to see them.</div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
