@@ -47,6 +47,7 @@ func TestPaymentHold(t *testing.T) {
 	t.Run("offers nothing to who may change nothing", func(t *testing.T) {
 		page := support.get(t, inTest+"/subscription")
 		says(t, page, http.StatusOK, "Payment overdue")
+		says(t, support.get(t, inTest), http.StatusOK, "View subscription")
 		if strings.Contains(page.body, "/portal") {
 			t.Error("it does")
 		}

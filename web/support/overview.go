@@ -265,18 +265,25 @@ func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool) 
 		a.SyncErrors = nil
 	}
 	for _, plan := range a.SyncErrors {
+		link, href := "View plan", req.AppPath("plans", plan.Key, "view")
+		if req.May(tenancy.PlansWrite) {
+			link, href = "Fix plan", req.AppPath("plans", plan.Key, "edit")
+		}
 		add(tenancy.PlansRead, supportpage.Concern{
-			Text: "Plan \"" + plan.Name + "\" failed to sync with the payment provider", More: component.GistText(plan.Error), Tone: "danger", Link: "Fix plan", Href: req.AppPath("plans", plan.Key, "edit"),
+			Text: "Plan \"" + plan.Name + "\" failed to sync with the payment provider", More: component.GistText(plan.Error), Tone: "danger", Link: link, Href: href,
 		})
 	}
 	for _, key := range a.Expiring {
-		more := ""
+		more, link := "", "View keys"
+		if req.May(tenancy.KeysWrite) {
+			link = "Rotate key"
+		}
 		if req.ClockOffset > 0 {
 			more = "API keys expire by the server's clock, not by the sandbox time."
 		}
 		add(tenancy.KeysRead, supportpage.Concern{
 			More: more,
-			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: "Rotate key", Href: req.AppPath("keys"),
+			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: link, Href: req.AppPath("keys"),
 		})
 	}
 	if a.OnHold > 0 {

@@ -47,6 +47,25 @@ func TestConcernsAboutPlans(t *testing.T) {
 	})
 }
 
+func TestConcernsOfferWhatTheMemberMay(t *testing.T) {
+	t.Parallel()
+	attention := reports.Attention{SyncErrors: []reports.PlanInError{{Key: "pro", Name: "Pro"}}, Expiring: []reports.KeyExpiring{{Name: "Server"}}}
+	for role, want := range map[tenancy.Role]string{
+		tenancy.Owner:     "Fix plan /o/acme/a/chat/plans/pro/edit, Rotate key /o/acme/a/chat/keys",
+		tenancy.Developer: "Fix plan /o/acme/a/chat/plans/pro/edit, View keys /o/acme/a/chat/keys",
+		tenancy.Support:   "View plan /o/acme/a/chat/plans/pro/view",
+	} {
+		req := &site.Request{Org: tenancy.Organization{Slug: "acme"}, App: tenancy.Application{Slug: "chat"}, Member: tenancy.Member{Access: tenancy.Access{Role: role}}}
+		var links []string
+		for _, c := range overviewConcerns(req, attention, false) {
+			links = append(links, c.Link+" "+c.Href)
+		}
+		if got := strings.Join(links, ", "); got != want {
+			t.Errorf("%s: %s", role, got)
+		}
+	}
+}
+
 func TestConcernsAboutVerification(t *testing.T) {
 	t.Parallel()
 	sound := verify.Run{Kind: verify.NewEntries, Entries: 5}
