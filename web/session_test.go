@@ -127,6 +127,30 @@ func TestSessions(t *testing.T) {
 		}
 	})
 
+	t.Run("say that a form was not carried out, at the confirmation and at the sign-in", func(t *testing.T) {
+		b := r.join(t, tenancy.Owner)
+		b.withPassword(t)
+		b.signIn(t)
+		b.header.Set("Referer", r.server.URL+"/account")
+		clock.advance(reauthAfter + time.Second)
+		got := b.post(t, "/account/factor/codes", nil)
+		page := b.get(t, got.location)
+		if !strings.Contains(page.body, "then repeat the action") {
+			t.Errorf("%s does not say it", got.location)
+		}
+		again := b.post(t, "/confirm", url.Values{"password": {"wrong"}, "next": {"/account"}, "repeat": {hidden(page.body, "repeat")}})
+		if got := b.post(t, "/confirm", url.Values{"password": {password}, "next": {"/account"}, "repeat": {hidden(again.body, "repeat")}}); got.location != "/account" {
+			t.Fatalf("it leads to %s", got.location)
+		}
+		if got := b.get(t, "/account"); !strings.Contains(got.body, "Nothing was changed yet") {
+			t.Error("the next page does not say it")
+		}
+		clock.advance(idleFor + time.Minute)
+		if got := b.get(t, b.post(t, "/account/name", nil).location); !strings.Contains(got.body, "nothing was changed") {
+			t.Error("the sign-in does not say it")
+		}
+	})
+
 	t.Run("are kept as hashes", func(t *testing.T) {
 		b := r.join(t, tenancy.Support)
 		b.get(t, "/account")

@@ -27,7 +27,7 @@ func (s *Pages) loginPage(req *site.Request) (site.Response, error) {
 		return site.Redirect(start), err
 	}
 	setUp, err := s.isSetUp(req.Context)
-	return site.Show(accountpage.LoginPage(accountpage.Login{Next: site.LocalPath(req.Query("next")), SignedOut: req.Query("left") != "", WasReset: req.Query("reset") != "", NotSetUp: !setUp})), err
+	return site.Show(accountpage.LoginPage(accountpage.Login{Next: site.LocalPath(req.Query("next")), SignedOut: req.Query("left") != "", WasReset: req.Query("reset") != "", Repeat: req.Query(site.Repeat) != "", NotSetUp: !setUp})), err
 }
 
 func (s *Pages) login(req *site.Request) (site.Response, error) {
@@ -224,21 +224,21 @@ func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 
 // confirmPage is the password confirmation.
 func (s *Pages) confirmPage(req *site.Request) (site.Response, error) {
-	view, err := confirmForm(req, component.Draft{}, site.LocalPath(req.Query("next")))
+	view, err := confirmForm(req, component.Draft{}, site.LocalPath(req.Query("next")), req.Query(site.Repeat) != "")
 	return site.Show(view), err
 }
 
-func confirmForm(req *site.Request, d component.Draft, next string) (templ.Component, error) {
+func confirmForm(req *site.Request, d component.Draft, next string, repeat bool) (templ.Component, error) {
 	_, err := req.UserStore().Factor(req.Context)
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return nil, err
 	}
-	return accountpage.AgainPage(accountpage.Again{Draft: d, Frame: req.Frame("Confirm", ""), Next: next, NeedsCode: err == nil}), nil
+	return accountpage.AgainPage(accountpage.Again{Draft: d, Frame: req.Frame("Confirm", ""), Next: next, Repeat: repeat, NeedsCode: err == nil}), nil
 }
 
 func (s *Pages) confirm(req *site.Request) (site.Response, error) {
 	f := req.Form
-	next := site.LocalPath(f.Raw("next"))
+	next, repeat := site.LocalPath(f.Raw("next")), f.Raw(site.Repeat) != ""
 	account, right, err := s.confirmPassword(req, f.Raw("password"))
 	if err != nil {
 		return site.Response{}, err
@@ -254,7 +254,7 @@ func (s *Pages) confirm(req *site.Request) (site.Response, error) {
 		}
 	}
 	if !f.OK() {
-		view, err := confirmForm(req, f.Draft(), next)
+		view, err := confirmForm(req, f.Draft(), next, repeat)
 		return site.Invalid(view), err
 	}
 	if err := req.RenewSession(); err != nil {
@@ -263,6 +263,9 @@ func (s *Pages) confirm(req *site.Request) (site.Response, error) {
 	req.MarkReauthenticated()
 	if next == "/" {
 		next = "/o"
+	}
+	if repeat {
+		return req.Done(next, "You're confirmed. Nothing was changed yet: repeat the action.")
 	}
 	return site.Redirect(next), nil
 }

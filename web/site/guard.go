@@ -227,10 +227,17 @@ func (req *Request) toLogin() Response { return req.RedirectVia("/login") }
 // toConfirm redirects to the password confirmation and back.
 func (req *Request) toConfirm() Response { return req.RedirectVia("/confirm") }
 
+// Repeat is the query parameter that says that a form was sent and has to be sent again.
+const Repeat = "repeat"
+
 // RedirectVia redirects to a page that must be completed first. For an htmx request it
 // sets HX-Redirect, so that the whole page is loaded.
 func (req *Request) RedirectVia(first string) Response {
-	target := first + "?" + url.Values{"next": {req.ReturnPath()}}.Encode()
+	query := url.Values{"next": {req.ReturnPath()}}
+	if req.HTTP().Method != http.MethodGet {
+		query.Set(Repeat, "1")
+	}
+	target := first + "?" + query.Encode()
 	if req.IsHTMX() {
 		return Response{status: http.StatusUnauthorized}.with("HX-Redirect", target)
 	}
