@@ -95,6 +95,24 @@ func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 			}
 		}
 	})
+	t.Run("and the address of a form leads to the page above it", func(t *testing.T) {
+		for path, want := range map[string]string{
+			r.appPath("settings", "provider"):       r.appPath("settings"),
+			r.appPath("plans", "a%2Fb", "sync"):     r.appPath("plans"),
+			r.appPath("keys", "key_1", "revoke"):    r.appPath("keys", "key_1"),
+			r.appPath("webhooks", "we_1", "replay"): r.appPath("webhooks", "we_1"),
+			r.orgPath("leave"):                      r.orgPath(),
+			"/account/name":                         "/account",
+			"/logout":                               "/",
+		} {
+			if got := owner.get(t, path); got.status != http.StatusSeeOther || got.location != want {
+				t.Errorf("%s answers %d, %s", path, got.status, got.location)
+			}
+		}
+		if got := owner.get(t, "/o/"+foreign.Slug+"/leave"); got.status != http.StatusNotFound {
+			t.Errorf("in another's organization it answers %d", got.status)
+		}
+	})
 	t.Run("and who is not signed in is led to the sign-in everywhere", func(t *testing.T) {
 		anonymous := r.browser()
 		for _, path := range []string{"/o/" + foreign.Slug, "/o/no-such-organization", r.orgPath("members"), r.appPath("no-page"), "/account"} {

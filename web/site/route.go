@@ -1,8 +1,11 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -137,9 +140,49 @@ func (s *Site) Mount(e *echo.Echo, table []Route) {
 		}
 		e.Match(httpd.MethodsOf(r.Method), httpd.EchoPath(r.Path), s.serve(r), s.Protect)
 	}
-	// A member who mistypes an address, or loads that of a form, keeps the navigation.
+	for _, r := range parentRedirects(table) {
+		e.Match(httpd.MethodsOf(r.Method), httpd.EchoPath(r.Path), s.serve(r), s.Protect)
+	}
+	// A member who mistypes an address keeps the navigation.
 	for _, prefix := range []string{OrgPrefix, AppPrefix} {
 		missing := Get(prefix+"/*", AnyMember, func(*Request) (Response, error) { return Response{}, fault.New(fault.PathNotFound) })
 		e.RouteNotFound(httpd.EchoPath(missing.Path), s.serve(missing), s.Protect)
 	}
+}
+
+// parentRedirects leads from the address of a form that has no page to the closest page
+// above it: after an error a browser shows that address, and may load it.
+func parentRedirects(table []Route) (redirects []Route) {
+	hasPage := func(address string) bool {
+		return slices.ContainsFunc(table, func(r Route) bool { return r.Method == http.MethodGet && covers(r.Path, address) })
+	}
+	for _, r := range table {
+		if hasPage(r.Path) {
+			continue
+		}
+		up := 1
+		parent := path.Dir(r.Path)
+		for ; !hasPage(parent) && parent != "/"; up++ {
+			parent = path.Dir(parent)
+		}
+		var requires requirement = Anyone
+		if strings.HasPrefix(r.Path, OrgPrefix) {
+			requires = AnyMember
+		}
+		redirects = append(redirects, Get(r.Path, requires, func(req *Request) (Response, error) {
+			above := req.HTTP().URL.EscapedPath()
+			for range up {
+				above = above[:strings.LastIndexByte(above, '/')]
+			}
+			return Redirect(LocalPath(cmp.Or(above, "/"))), nil
+		}))
+	}
+	return redirects
+}
+
+// covers reports whether the pattern matches the path, and whatever its parameters are.
+func covers(pattern, address string) bool {
+	return slices.EqualFunc(strings.Split(pattern, "/"), strings.Split(address, "/"), func(p, segment string) bool {
+		return p == segment || strings.HasPrefix(p, "{")
+	})
 }
