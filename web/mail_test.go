@@ -345,7 +345,9 @@ func TestSecurityNoticesAreMailed(t *testing.T) {
 	t.Run("of a changed second factor", func(t *testing.T) {
 		before := len(mine(t))
 		admin.withFactor(t)
-		admin.post(t, "/account/factor/codes", nil)
+		if got := admin.post(t, "/account/factor/codes", nil); !strings.Contains(got.body, "Your earlier codes no longer work.") {
+			t.Errorf("status %d: the page does not say that the codes were replaced", got.status)
+		}
 		admin.post(t, "/account/factor/remove", nil)
 		mails := mine(t)[before:]
 		for i, want := range []string{"turned on", "replaced", "turned off"} {

@@ -122,6 +122,9 @@ func TestOrganizationRequiresASecondFactor(t *testing.T) {
 		if got := member.get(t, r.orgPath()); got.status != http.StatusOK {
 			t.Errorf("status %d", got.status)
 		}
+		if got := member.get(t, "/account"); !strings.Contains(got.body, "You can&#39;t open "+r.org.Name+" until you set it up again.") {
+			t.Error("turning it off does not say what it closes")
+		}
 	})
 	t.Run("leaves other organizations alone", func(t *testing.T) {
 		guest := r.join(t, tenancy.Support)

@@ -38,6 +38,11 @@ func accountPage(req *site.Request, rename, password component.Draft) (templ.Com
 	if a.Mail, err = mailChoices(req); err != nil {
 		return nil, err
 	}
+	for _, org := range req.Orgs {
+		if req.RequiresFactor(org) {
+			a.RequiredBy = append(a.RequiredBy, org.Name)
+		}
+	}
 	for _, session := range sessions {
 		a.Sessions = append(a.Sessions, accountpage.OpenSession{
 			ID: session.ID.Format(ids.Session), Agent: session.Agent, Address: session.Address,

@@ -107,7 +107,7 @@ func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	req.LogAccount("authenticator added", req.User.ID)
-	return showRecoveryCodes(req, codes, site.LocalPath(f.Raw("next")))
+	return showRecoveryCodes(req, codes, site.LocalPath(f.Raw("next")), false)
 }
 
 // replaceCodes creates new recovery codes and invalidates the old ones.
@@ -127,7 +127,7 @@ func (s *Pages) replaceCodes(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	req.LogAccount("recovery codes replaced", req.User.ID)
-	return showRecoveryCodes(req, codes, "/")
+	return showRecoveryCodes(req, codes, "/", true)
 }
 
 func (s *Pages) removeFactor(req *site.Request) (site.Response, error) {
@@ -152,7 +152,7 @@ func newRecoveryCodes() (codes []credential.Token, hashes []credential.Hash, err
 
 // showRecoveryCodes responds with the codes directly: a redirect would require storing
 // them.
-func showRecoveryCodes(req *site.Request, codes []credential.Token, next string) (site.Response, error) {
+func showRecoveryCodes(req *site.Request, codes []credential.Token, next string, replaced bool) (site.Response, error) {
 	if next == "/" {
 		next = "/account"
 	}
@@ -160,5 +160,7 @@ func showRecoveryCodes(req *site.Request, codes []credential.Token, next string)
 	for _, code := range codes {
 		lines = append(lines, string(code))
 	}
-	return site.Show(accountpage.RecoveryCodesPage(accountpage.RecoveryCodes{Frame: req.Frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next})), nil
+	return site.Show(accountpage.RecoveryCodesPage(accountpage.RecoveryCodes{
+		Frame: req.Frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next, Replaced: replaced,
+	})), nil
 }

@@ -145,7 +145,13 @@ var (
 // NeedsFactor reports whether the user must set up an authenticator before acting in the
 // organization.
 func (req *Request) NeedsFactor(org tenancy.Organization) bool {
-	return !req.HasFactor && (org.RequiresFactor || req.Site.RequireFactor)
+	return !req.HasFactor && req.RequiresFactor(org)
+}
+
+// RequiresFactor reports whether the organization cannot be opened without an
+// authenticator.
+func (req *Request) RequiresFactor(org tenancy.Organization) bool {
+	return org.RequiresFactor || req.Site.RequireFactor
 }
 
 // identify loads the user, the organization and the application, and checks the route's
