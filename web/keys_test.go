@@ -393,7 +393,7 @@ func TestRevokingAKey(t *testing.T) {
 		path := r.appPath("keys", key.ID.Format(ids.APIKey), "revoke")
 		for _, typed := range []string{"", "billing worker"} {
 			reply := b.post(t, path, url.Values{"confirm": {typed}})
-			if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, "The name doesn&#39;t match") {
+			if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, `<a href="#field-confirm">The name doesn&#39;t match`) {
 				t.Errorf("%q: status %d", typed, reply.status)
 			}
 		}

@@ -96,7 +96,7 @@ func TestTheDangerZone(t *testing.T) {
 
 	t.Run("asks for the name of a live application", func(t *testing.T) {
 		reply := b.post(t, path, url.Values{"confirm": {"shop"}})
-		if reply.status != http.StatusUnprocessableEntity || r.keys(t)[0].Revoked {
+		if reply.status != http.StatusUnprocessableEntity || !strings.Contains(reply.body, `<a href="#field-confirm">The name doesn&#39;t match`) || r.keys(t)[0].Revoked {
 			t.Errorf("status %d", reply.status)
 		}
 	})

@@ -267,7 +267,7 @@ func TestWebhookPages(t *testing.T) {
 		e := notify.Endpoint{ID: ids.New(), URL: "https://example.com/hooks", Status: notify.Enabled, Revision: 1, SealedSecret: []byte{1}, CreatedAt: h.site.Now()}
 		noError(t, h.db.Notifications(live.Scope()).CreateEndpoint(t.Context(), e))
 		path := site.PathOf([]string{"o", h.org.Slug, "a", live.Slug, "webhooks", e.ID.Format(ids.WebhookEndpoint), "delete"})
-		if got := b.post(t, path, url.Values{"confirm": {"example.org"}}); got.status != http.StatusUnprocessableEntity {
+		if got := b.post(t, path, url.Values{"confirm": {"example.org"}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `<a href="#field-confirm">The name doesn&#39;t match`) {
 			t.Errorf("another name is answered with %d", got.status)
 		}
 		if got := b.post(t, path, url.Values{"confirm": {"example.com"}}); got.status != http.StatusSeeOther {

@@ -57,7 +57,8 @@ func (s *Pages) revokeKey(req *site.Request, key keys.APIKey) (site.Response, er
 	f := req.Form
 	if req.App.Live && f.Text("confirm") != key.Name {
 		detail, err := keyDetail(req, key)
-		detail.TypedBad = "The name doesn't match. Enter it exactly as shown."
+		f.Fail("confirm", "The name doesn't match. Enter it exactly as shown.")
+		detail.Problems = f.Problems
 		return site.Invalid(keyspage.APIKey(detail)), err
 	}
 	if _, err := req.Tenant().RevokeKey(req.Context, key.ID, req.Site.Now()); err != nil {

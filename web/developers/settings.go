@@ -47,7 +47,8 @@ func (s *Pages) revokeKeys(req *site.Request) (site.Response, error) {
 			return req.Done(req.AppPath("keys"), "The name doesn't match. No key was revoked.")
 		}
 		view, err := s.settingsPage(req, settingspage.AppSettings{Name: req.App.Name, DeploymentURL: req.App.DeploymentURL})
-		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
+		f.Fail("confirm", "The name doesn't match. Enter it exactly as shown.")
+		view.Problems = f.Problems
 		return site.Invalid(settingspage.Settings(view)), err
 	}
 	revoked, err := req.Tenant().RevokeKeys(req.Context, req.Site.Now())

@@ -175,9 +175,8 @@ func (s *Pages) rotateEndpoint(req *site.Request, e notify.Endpoint) (site.Respo
 func (s *Pages) deleteEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
 	if req.App.Live && f.Text("confirm") != notifypage.Host(e) {
-		view, err := endpointPage(req, e)
-		view.TypedBad = "The name doesn't match. Enter it exactly as shown."
-		return site.Invalid(notifypage.Endpoint(view)), err
+		f.Fail("confirm", "The name doesn't match. Enter it exactly as shown.")
+		return endpointRefusal(req, e, f)
 	}
 	if err := req.Notifications().DeleteEndpoint(req.Context, e.ID); err != nil {
 		return site.Response{}, err

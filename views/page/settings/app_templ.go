@@ -25,13 +25,12 @@ type AppSettings struct {
 	Provider      Provider
 	MayRevoke     bool
 	Archive       string // page that archives the application; empty when the person may not
-	TypedBad      string // what is wrong with the name that was typed in the danger zone
 	component.Answered
 }
 
 func (s AppSettings) revocation() component.Confirmation {
 	c := component.Confirmation{
-		ID: "revoke-all", Button: "Revoke all keys…", Action: s.Path + "/revoke-keys", Submit: "Revoke all keys", Error: s.TypedBad,
+		ID: "revoke-all", Button: "Revoke all keys…", Action: s.Path + "/revoke-keys", Submit: "Revoke all keys", Error: s.Wrong("confirm"),
 		Text: "All requests to this application fail until you create a new key. Use this if keys have leaked and you don't know which.",
 	}
 	if s.App.Live {
