@@ -20,8 +20,8 @@ func TestAnAttemptStaysOpenWhileADeliveryWaits(t *testing.T) {
 		Notification: notify.Notification{ID: ids.New(), Type: notify.DepositCreated, Seq: 1},
 		Sent: []notifypage.SentDelivery{{
 			DeliveryRow: notifypage.DeliveryRow{EndpointID: ids.New(), Status: notify.Pending, Attempts: 1},
-			Endpoint:    notify.Endpoint{ID: ids.New(), URL: "https://example.com/webhooks", Status: notify.Enabled},
-			Tries:       []notifypage.AttemptShown{{ID: "dat_1", URL: "https://example.com/webhooks", Status: 500, Answer: "no", Body: "{}"}},
+			Endpoint:    notify.Endpoint{ID: ids.New(), URL: "https://example.com/webhooks", Status: notify.Enabled}, EndpointHref: "/endpoint",
+			Tries: []notifypage.AttemptShown{{ID: "dat_1", URL: "https://example.com/webhooks", Status: 500, Answer: "no", Body: "{}"}},
 		}, {
 			DeliveryRow: notifypage.DeliveryRow{EndpointID: ids.New(), Status: notify.Pending},
 			Endpoint:    notify.Endpoint{ID: ids.New(), URL: "https://example.com/failing", Status: notify.Enabled, FailingSince: 1},
@@ -42,4 +42,8 @@ func TestAnAttemptStaysOpenWhileADeliveryWaits(t *testing.T) {
 	if focused := tab.Evaluate(`document.activeElement.matches(".attempt summary")`); focused != "true" {
 		t.Error("the focus is lost")
 	}
+	tab.Focus("#deliveries h2 a")
+	tab.Evaluate(`document.querySelector("#deliveries").dataset.seen = "yes"`)
+	tab.WaitGone("#deliveries[data-seen]")
+	tab.WaitFocus("#deliveries h2 a")
 }
