@@ -71,3 +71,22 @@ func TestPlanFormShowsWhatIsChosen(t *testing.T) {
 		tab.CheckFrames()
 	})
 }
+
+// A row that is added or removed leaves the list where it was, not the top of the form.
+func TestPlanFormShowsTheListThatChanged(t *testing.T) {
+	t.Parallel()
+	form := catalogpage.PlanForm{
+		Frame: layout.Frame{Title: "New plan", Current: "plans", Person: layout.Person{Name: "Ann Example", Email: "ann@example.com"}},
+		Base:  "/plans", New: true, Values: catalogpage.PlanValues{Limits: []catalogpage.LimitRow{{}}, Grants: []catalogpage.GrantRow{{}}, Multipliers: []catalogpage.MultiplierRow{{}}},
+	}
+	tab := Open(t, Phone)
+	tab.Visit(serve(t, map[string]view{"/plans/new": catalogpage.Plan(form)}) + "/plans/new")
+	tab.WaitFocus("#field-key")
+	for _, button := range []string{"add.grants", "remove.multipliers.0"} {
+		tab.Follow(`button[value="` + button + `"]`)
+		tab.until("see the list", `(() => { const top = document.querySelector(":target")?.getBoundingClientRect().top; return top >= 0 && top < innerHeight })()`, true)
+		if tab.Evaluate(`document.activeElement.id`) == "field-key" {
+			t.Errorf("%s moves the focus to the key", button)
+		}
+	}
+}
