@@ -20,7 +20,7 @@ func (s *Pages) members(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	m := orgpage.Members{Frame: req.Frame("Members", "members"), LeaveAction: req.OrgPath("leave")}
-	if req.May(tenancy.MembersWrite) {
+	if req.May(tenancy.MembersWrite) && !req.Org.IsArchived() {
 		m.InviteHref = req.OrgPath("members", "invite")
 	}
 	if s.Mail != nil && req.May(tenancy.MembersWrite) {
