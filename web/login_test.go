@@ -214,7 +214,7 @@ func TestSignInIsThrottled(t *testing.T) {
 				}
 			}
 			got := r.browser().login(t, email, password)
-			if got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "Try again in 1 seconds") || got.header.Get("Retry-After") != "1" {
+			if got.status != http.StatusTooManyRequests || !strings.Contains(got.body, "Try again in 1 second.") || got.header.Get("Retry-After") != "1" {
 				t.Errorf("the sixth at once: status %d, Retry-After %q", got.status, got.header.Get("Retry-After"))
 			}
 			clock.advance(time.Second)

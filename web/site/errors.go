@@ -112,6 +112,19 @@ func failureOf(status int) page.Failure {
 
 // TooMany refuses an attempt until the wait is over.
 func TooMany(wait time.Duration) error {
-	refusal := fault.Newf(fault.RateLimited, "Too many attempts. Try again in %d seconds.", int64((wait+time.Second-1)/time.Second))
+	refusal := fault.Newf(fault.RateLimited, "Too many attempts. Try again in %s.", waitText(wait))
 	return &httpd.WaitError{Fault: refusal, Wait: wait}
+}
+
+// waitText rounds a wait up to whole seconds, minutes or hours.
+func waitText(wait time.Duration) string {
+	up := func(unit time.Duration) int64 { return int64((wait + unit - 1) / unit) }
+	switch {
+	case wait >= 2*time.Hour:
+		return component.Counted(up(time.Hour), "hour", "hours")
+	case wait >= 2*time.Minute:
+		return component.Counted(up(time.Minute), "minute", "minutes")
+	default:
+		return component.Counted(up(time.Second), "second", "seconds")
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestFailuresHaveAStatusATitleAndAnAdvice(t *testing.T) {
@@ -16,5 +17,16 @@ func TestFailuresHaveAStatusATitleAndAnAdvice(t *testing.T) {
 	}
 	if got := failureOf(http.StatusOK).Status; got != http.StatusInternalServerError {
 		t.Errorf("a failure without a failing status answers %d", got)
+	}
+}
+
+func TestWaitsAreShownInTheirUnit(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{
+		time.Millisecond: "1 second", 90 * time.Second: "90 seconds", 2*time.Minute + 1: "3 minutes", time.Hour: "60 minutes", 24 * time.Hour: "24 hours",
+	} {
+		if got := waitText(wait); got != want {
+			t.Errorf("%s is shown as %q instead of %q", wait, got, want)
+		}
 	}
 }
