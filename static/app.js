@@ -40,6 +40,21 @@ document.addEventListener("click", (event) => {
   else link.click();
 });
 
+// A live filter that failed says so above the list, until one succeeds.
+const failedFilter = document.createElement("p");
+failedFilter.className = "field-error";
+failedFilter.role = "alert";
+
+function reportFilter(event) {
+  if (!event.detail.elt.matches("form[role=search]")) return;
+  failedFilter.textContent = "";
+  event.detail.target.before(failedFilter);
+  failedFilter.textContent = "Couldn't update the list. Try again.";
+}
+
+for (const kind of ["htmx:timeout", "htmx:sendError", "htmx:responseError"]) document.addEventListener(kind, reportFilter);
+document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) failedFilter.remove(); });
+
 offerCopies(document);
 document.addEventListener("htmx:load", (event) => offerCopies(event.target));
 

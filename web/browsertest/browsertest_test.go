@@ -54,6 +54,10 @@ func serve(t *testing.T, views map[string]view) string {
 		found := views[r.URL.Path]
 		if query := r.URL.Query().Get("q"); r.URL.Path == "/gallery" && query != "" {
 			found = page.Gallery(page.GallerySample{Query: query})
+			if query == "fails" {
+				http.Error(w, "not now", http.StatusServiceUnavailable)
+				return
+			}
 		}
 		if found == nil {
 			http.NotFound(w, r)

@@ -49,12 +49,12 @@ func (m *mistakes) take(message chromedp.ConsoleMessage) {
 	m.found = append(m.found, fmt.Sprintf("%s: %s (%s:%d)", message.Type, message.Text, message.URL, message.Line+1))
 }
 
-// Allow lets replies with this status pass, which the browser otherwise reports
-// as requests that failed.
+// Allow lets replies with this status pass, which the browser and htmx otherwise
+// report as requests that failed.
 func (t *Tab) Allow(status int) {
 	t.mistakes.mu.Lock()
 	defer t.mistakes.mu.Unlock()
-	t.mistakes.allowed = append(t.mistakes.allowed, fmt.Sprintf("responded with a status of %d ", status))
+	t.mistakes.allowed = append(t.mistakes.allowed, fmt.Sprintf("responded with a status of %d ", status), fmt.Sprintf("Response Status Error Code %d ", status))
 }
 
 // allowNone takes back what Allow has allowed.

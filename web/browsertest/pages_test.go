@@ -1,6 +1,7 @@
 package browsertest
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,18 @@ func TestComponents(t *testing.T) {
 		if tab.Evaluate(`window.sameDocument`) != "true" {
 			t.Error("the whole document was loaded again")
 		}
+	})
+
+	t.Run("says that a list could not be filtered, until it is", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.Allow(http.StatusServiceUnavailable)
+		tab.Visit(address + "/gallery")
+		tab.Fill("#field-q", "fails")
+		tab.Wait("[role=alert] + #results")
+		tab.Fill("#field-q", "ad")
+		tab.WaitGone("#results tr:nth-child(2)")
+		tab.WaitGone("[role=alert] + #results")
 	})
 
 	t.Run("filters a list without a script", func(t *testing.T) {
