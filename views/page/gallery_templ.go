@@ -280,7 +280,7 @@ func galleryLists(g GallerySample) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = component.Filters(component.FilterBar{Action: "/gallery", Label: "Filter wallets", Active: true, Results: "results"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Filters(component.FilterBar{Action: "/gallery", Label: "Filter wallets", Active: g.Query != "", Results: "results"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

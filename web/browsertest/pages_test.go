@@ -166,8 +166,11 @@ func TestComponents(t *testing.T) {
 		tab := Open(t, Desktop)
 		tab.Visit(address + "/gallery")
 		tab.Evaluate(`window.sameDocument = true`)
+		tab.WaitGone("#clear-filters")
+		history := tab.Evaluate(`history.length`)
 		tab.Fill("#field-q", "ad")
 		tab.WaitGone("#results tr:nth-child(2)")
+		tab.Wait("#clear-filters")
 		if got := tab.Text("#results tbody th a"); got != "ada" {
 			t.Errorf("the list shows %q", got)
 		}
@@ -176,6 +179,14 @@ func TestComponents(t *testing.T) {
 		}
 		if tab.Evaluate(`window.sameDocument`) != "true" {
 			t.Error("the whole document was loaded again")
+		}
+		if got := tab.Evaluate(`history.length`); got != history {
+			t.Errorf("the history has %s entries instead of %s", got, history)
+		}
+		tab.Visit(address + "/away")
+		tab.Back()
+		if got := tab.Count("#results tbody tr"); got != 1 || !strings.Contains(tab.Address(), "q=ad") {
+			t.Errorf("Back leads to %s with %d rows", tab.Address(), got)
 		}
 	})
 
@@ -186,6 +197,7 @@ func TestComponents(t *testing.T) {
 		tab.Visit(address + "/gallery")
 		tab.Fill("#field-q", "fails")
 		tab.Wait("[role=alert] + #results")
+		tab.Picture("filter-failed")
 		tab.Fill("#field-q", "ad")
 		tab.WaitGone("#results tr:nth-child(2)")
 		tab.WaitGone("[role=alert] + #results")
