@@ -111,6 +111,9 @@ func TestArchive(t *testing.T) {
 		if got := owner.get(t, r.orgPath("members")); got.status != http.StatusOK || !strings.Contains(got.body, "Restore organization") || strings.Contains(got.body, r.orgPath("members", "invite")) {
 			t.Errorf("its members: %d, or they can be invited", got.status)
 		}
+		if got := owner.get(t, r.appPath("search")+"?q=invite"); got.status != http.StatusOK || strings.Contains(got.body, r.orgPath("members", "invite")) {
+			t.Errorf("the search: %d, or it offers to invite members", got.status)
+		}
 		link := `href="` + r.orgPath() + `"`
 		if page := owner.get(t, "/o"); strings.Contains(page.body, link) {
 			t.Error("it is among the active ones")

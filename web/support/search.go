@@ -183,7 +183,7 @@ func searchedPages(req *site.Request, text string) (hits []supportpage.Hit) {
 		}
 	}
 	for _, action := range searchedActions {
-		if req.May(action.needs) {
+		if req.May(action.needs) && !(action.inOrg && req.Org.IsArchived()) {
 			if action.inOrg {
 				add(action.label, req.OrgPath(action.path...), action.icon)
 			} else {
