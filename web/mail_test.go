@@ -426,6 +426,9 @@ func TestPeopleChooseTheirMails(t *testing.T) {
 	if page := support.get(t, "/account"); len(chosen.FindAllString(page.body, -1)) != 1 {
 		t.Errorf("%d: %s", page.status, page.body)
 	}
+	if page := support.get(t, h.appPath("settings", "alerts")); !strings.Contains(page.body, `<a href="/account#mail">`) {
+		t.Errorf("%d: the alerts don't say where their mails are turned on", page.status)
+	}
 	if got := support.post(t, "/account/mail", url.Values{field(tenancy.MailAlerts): {"everything"}}); got.status == 303 {
 		t.Error("an unknown choice is stored")
 	}

@@ -21,7 +21,7 @@ func (s *Pages) alertRules(req *site.Request) (site.Response, error) {
 	}
 	return site.Show(settingspage.AlertRules(settingspage.AlertRuleList{
 		Frame: req.Frame("Alerts", "alert-rules"), Base: req.AppPath("settings", "alerts"), Rules: rules, MayEdit: req.May(tenancy.CreditsWrite),
-		Webhooks: req.LinkIfPermitted(tenancy.NotificationsRead, "webhooks"),
+		Webhooks: req.LinkIfPermitted(tenancy.NotificationsRead, "webhooks"), ByMail: s.Mail != nil && req.May(tenancy.WalletsRead),
 	})), nil
 }
 
