@@ -66,7 +66,7 @@ func (l RequestList) shows() []component.Tab {
 }
 
 func (l RequestList) lead() string {
-	return component.CountText(uint64(l.Counted)) + " requests in the last 24 hours, " + component.CountText(uint64(l.Failures)) +
+	return component.Counted(l.Counted, "request", "requests") + " in the last 24 hours, " + component.CountText(uint64(l.Failures)) +
 		" failed. This list shows a sample of successful requests. Failures are kept for " + strconv.Itoa(l.KeptDays) + " days: up to 20 per minute, plus the first two of each error code."
 }
 
