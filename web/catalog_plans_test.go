@@ -172,7 +172,7 @@ func TestPlanPages(t *testing.T) {
 		if reply.status != http.StatusConflict || r.plan(t, "pro").AmountCents != 3900 {
 			t.Errorf("status %d", reply.status)
 		}
-		wantTexts(t, reply.body, "<bdi>49 usd</bdi>", "<bdi>39.00 usd</bdi>", "messages: 7 per billing, then credits", `name="revision" value="2"`)
+		wantTexts(t, reply.body, "<bdi>49 usd</bdi>", "<bdi>39.00 usd</bdi>", "messages: 7 per billing period, then charge credits", `name="revision" value="2"`)
 	})
 }
 

@@ -264,7 +264,7 @@ func TestFeaturePages(t *testing.T) {
 		if reply.status != http.StatusConflict || r.feature(t, "shared").Cost != metering.PerCredit {
 			t.Errorf("status %d", reply.status)
 		}
-		wantTexts(t, reply.body, "<bdi>2</bdi>", "<bdi>1</bdi>", `name="revision" value="2"`)
+		wantTexts(t, reply.body, "<bdi>2</bdi>", "<bdi>1</bdi>", `name="revision" value="2"`, "<bdi>Fixed</bdi>", "<bdi>Every event</bdi>")
 	})
 }
 

@@ -131,11 +131,11 @@ func featureConflict(req *site.Request, f *site.Form) (site.Response, error) {
 		Rows: []component.Difference{
 			{Label: "Name", Yours: yours.Name, Theirs: theirs.Name},
 			{Label: "Unit", Yours: yours.Unit, Theirs: theirs.Unit},
-			{Label: "Pricing", Yours: yours.PricingMode, Theirs: theirs.PricingMode},
+			{Label: "Pricing", Yours: catalogpage.PricingText(yours.PricingMode), Theirs: catalogpage.PricingText(theirs.PricingMode)},
 			{Label: "Cost", Yours: yours.Cost, Theirs: theirs.Cost},
 			{Label: "Priced in", Yours: yours.CreditKey, Theirs: theirs.CreditKey},
 			{Label: "Per quantity", Yours: yours.QuantityPerUnit, Theirs: theirs.QuantityPerUnit},
-			{Label: "Billing frequency", Yours: yours.Deduplication, Theirs: theirs.Deduplication},
+			{Label: "Billing frequency", Yours: catalogpage.DeduplicationText(yours.Deduplication), Theirs: catalogpage.DeduplicationText(theirs.Deduplication)},
 		},
 	}}})
 	return site.Conflict(view), err

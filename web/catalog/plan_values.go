@@ -130,7 +130,7 @@ func planDifferences(yours, theirs catalogpage.PlanValues) []component.Differenc
 		difference("Allow top-ups", func(req catalogpage.PlanValues) string { return yesOrNo(req.TopupsEnabled) }),
 		difference("Included", func(req catalogpage.PlanValues) string {
 			return rowTexts(req.Limits, func(r catalogpage.LimitRow) (key, text string) {
-				return r.Feature, r.Limit + " per " + r.Period + ", then " + r.Overage
+				return r.Feature, r.Text()
 			})
 		}),
 		difference("Credits", func(req catalogpage.PlanValues) string {

@@ -262,9 +262,9 @@ func featurePrice(f metering.Feature) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if f.PricingMode == metering.Callback {
 			var templ_7745c5c3_Var9 string
-			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs("Set per event, in ")
+			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(PricingText(string(metering.Callback)) + ", in ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 74, Col: 24}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 74, Col: 52}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
@@ -392,13 +392,25 @@ func (f FeatureForm) callbackLock() string {
 
 func deduplicationOptions() (options []component.Option) {
 	for _, d := range Deduplications() {
-		text := "Every event"
-		if d != metering.DeduplicateNone {
-			text = "Once per " + deduplicationText(d)
-		}
-		options = append(options, component.Option{Value: string(d), Text: text})
+		options = append(options, component.Option{Value: string(d), Text: DeduplicationText(string(d))})
 	}
 	return options
+}
+
+// DeduplicationText is what the form says for a billing frequency.
+func DeduplicationText(value string) string {
+	if value == string(metering.DeduplicateNone) {
+		return "Every event"
+	}
+	return "Once per " + deduplicationText(metering.Deduplication(value))
+}
+
+// PricingText is what the form says for a pricing mode.
+func PricingText(value string) string {
+	if value == string(metering.Callback) {
+		return "Set per event"
+	}
+	return "Fixed"
 }
 
 // Feature shows the form.
@@ -493,7 +505,7 @@ func Feature(f FeatureForm) templ.Component {
 					var templ_7745c5c3_Var16 string
 					templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinStringErrs(" to price this feature in.")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 183, Col: 35}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/features.templ`, Line: 195, Col: 35}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 					if templ_7745c5c3_Err != nil {
@@ -586,8 +598,8 @@ func Feature(f FeatureForm) templ.Component {
 					Label: component.Label{Name: "pricing_mode", Text: "Pricing", Error: f.Wrong("pricing_mode"), Locked: f.pricingLock()},
 					Value: f.Values.PricingMode,
 					Options: []component.Choice{
-						{Value: string(metering.Fixed), Text: "Fixed", About: "The price below, prorated by quantity."},
-						{Value: string(metering.Callback), Text: "Set per event", About: "Your server sends the amount with each event. The cost below is ignored.", Locked: f.callbackLock()},
+						{Value: string(metering.Fixed), Text: PricingText(string(metering.Fixed)), About: "The price below, prorated by quantity."},
+						{Value: string(metering.Callback), Text: PricingText(string(metering.Callback)), About: "Your server sends the amount with each event. The cost below is ignored.", Locked: f.callbackLock()},
 					},
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
