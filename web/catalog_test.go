@@ -227,6 +227,20 @@ func TestFeaturePages(t *testing.T) {
 		}
 	})
 
+	t.Run("need no cost where each event brings its amount", func(t *testing.T) {
+		reply := b.post(t, r.appPath("features", "new"), featureFields(url.Values{"key": {"agent"}, "pricing_mode": {"callback"}, "cost": {""}}))
+		if reply.status != http.StatusSeeOther {
+			t.Fatalf("status %d", reply.status)
+		}
+		if got := r.feature(t, "agent"); got.Cost != 0 || got.PricingMode != metering.Callback {
+			t.Errorf("it is %+v", got)
+		}
+		body := b.get(t, r.appPath("features", "agent", "edit")).body
+		if control := regexp.MustCompile(`<input[^>]* name="cost"[^>]*>`).FindString(body); control == "" || strings.Contains(control, " required") {
+			t.Errorf("the browser is told %q", control)
+		}
+	})
+
 	t.Run("disable what is locked, and say why", func(t *testing.T) {
 		r.newFeature(t, "limited", "tokens")
 		r.newPlan(t, "pro", "limited")

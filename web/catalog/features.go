@@ -41,7 +41,7 @@ func (s *Pages) createFeature(req *site.Request) (site.Response, error) {
 		Name:            f.CatalogName("name"),
 		Unit:            f.CatalogUnit("unit"),
 		PricingMode:     fields{f}.pricingMode("pricing_mode"),
-		Cost:            f.Credits("cost"),
+		Cost:            fields{f}.cost("cost"),
 		CreditKey:       fields{f}.creditKey("credit"),
 		QuantityPerUnit: fields{f}.quantity("quantity"),
 		Deduplication:   fields{f}.deduplication("deduplication"),
@@ -79,7 +79,7 @@ func (s *Pages) updateFeature(req *site.Request, stored metering.Feature) (site.
 		Name:             f.Edited("name", stored.Name, f.CatalogName),
 		Unit:             f.Edited("unit", stored.Unit, f.CatalogUnit),
 		PricingMode:      site.Changed(f, "pricing_mode", fields{f}.pricingMode),
-		Cost:             site.Changed(f, "cost", f.Credits),
+		Cost:             site.Changed(f, "cost", fields{f}.cost),
 		CreditKey:        site.Changed(f, "credit", fields{f}.creditKey),
 		QuantityPerUnit:  site.Changed(f, "quantity", fields{f}.quantity),
 		Deduplication:    site.Changed(f, "deduplication", fields{f}.deduplication),
@@ -158,6 +158,14 @@ func (f fields) creditKey(field string) string {
 
 func (f fields) pricingMode(field string) metering.PricingMode {
 	return site.Choice(f.Form, field, metering.Fixed, metering.Callback)
+}
+
+// cost may be left out if each event brings its amount.
+func (f fields) cost(field string) metering.Amount {
+	if f.Text(field) == "" && f.Text("pricing_mode") == string(metering.Callback) {
+		return 0
+	}
+	return f.Credits(field)
 }
 
 func (f fields) deduplication(field string) metering.Deduplication {

@@ -610,7 +610,7 @@ func Feature(f FeatureForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				templ_7745c5c3_Err = component.Field(component.Input{
-					Label: component.Label{Name: "cost", Text: "Cost", Hint: "e.g. 0.25, up to 9 decimals.", Error: f.Wrong("cost"), Locked: f.lockedToo()},
+					Label: component.Label{Name: "cost", Text: "Cost", Hint: "For fixed pricing, e.g. 0.25, up to 9 decimals.", Error: f.Wrong("cost"), Locked: f.lockedToo(), Optional: true},
 					Value: f.Values.Cost, InputMode: "decimal", MaxLength: 30,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
