@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
+	"purser/store/faultproxy"
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -109,6 +111,33 @@ func TestAFilteredAuditLogIsReadInSteps(t *testing.T) {
 		if list, next, err := db.Org(org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 2}); err != nil || len(list) != 2 || next != int64(entries-1) {
 			t.Errorf("without a filter there are %d, next %d, %v", len(list), next, err)
 		}
+	}
+}
+
+// Entries may have 60 KB each, so a long log is not read at once.
+func TestAnAuditLogIsVerifiedInPortions(t *testing.T) {
+	t.Parallel()
+	const portion = 250
+	url := storetest.URL(t)
+	db := storetest.Open(t)
+	org := newOrganization(t, db, "Long")
+	for i := range portion + 1 {
+		noError(t, db.Org(org.ID).By(actor).Rename(t.Context(), fmt.Sprint("Name ", i)))
+	}
+	proxy, err := faultproxy.Start(url)
+	noError(t, err)
+	t.Cleanup(proxy.Close)
+	var reads atomic.Int64
+	var count func()
+	count = func() {
+		reads.Add(1)
+		proxy.Before("FROM audit_entries", count)
+	}
+	proxy.Before("FROM audit_entries", count)
+	v, err := openStore(t, proxy.URL()).Org(org.ID).VerifyAudit(t.Context())
+	noError(t, err)
+	if reads.Load() != 2 || v.Head.Number != portion+1 || len(v.Differences) > 0 {
+		t.Errorf("it was read in %d portions: %+v", reads.Load(), v)
 	}
 }
 

@@ -129,6 +129,34 @@ func TestScheduledVerificationFollowsAuditLogsAndFindsStrayRows(t *testing.T) {
 	}
 }
 
+func TestAnUnreadableAuditLogLeavesNoOtherUnverified(t *testing.T) {
+	t.Parallel()
+	n := newVerifiedNode(t)
+	later, err := tenancy.NewOrganization(ids.New(), "Later", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, err := tenancy.NewApplication(ids.New(), later, "Last", false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.store.Directory().ProvisionIn(t.Context(), people.OrgRef{Name: later.Name}, later, draft); err != nil {
+		t.Fatal(err)
+	}
+	n.exec(`UPDATE audit_entries SET target = 'another' WHERE org_id = (SELECT id FROM organizations WHERE name = 'Later')`)
+	n.exec(`ALTER TABLE audit_entries ALTER COLUMN target DROP NOT NULL`)
+	n.exec(`UPDATE audit_entries SET target = NULL WHERE org_id = (SELECT id FROM organizations WHERE name = 'Books')`)
+	const want = ": the audit log is not whole"
+	n.run(t.Context())
+	if text := n.log.String(); !strings.Contains(text, want) || !strings.Contains(text, "verification failed") {
+		t.Errorf("the log says %s", text)
+	}
+	var out bytes.Buffer
+	if _, err := verifyEverything(t.Context(), n.store, verify.Options{}, &out); err == nil || !strings.Contains(out.String(), want) {
+		t.Errorf("the command prints %q and ends with %v", &out, err)
+	}
+}
+
 func TestVerifyPrintsADigestThatChangesWithWhatIsSealed(t *testing.T) {
 	t.Parallel()
 	n := newVerifiedNode(t)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"purser/ids"
@@ -17,8 +18,11 @@ type installation struct {
 	straysChecked bool
 }
 
+// maxFailures is how many audit logs that could not be read are named.
+const maxFailures = 10
+
 // verifyInstallation searches for rows of nonexistent applications and verifies every
-// audit log.
+// audit log. What it could verify is in its result also when it fails.
 func verifyInstallation(ctx context.Context, s *store.Store) (found installation, err error) {
 	strays, checked, err := s.Installation().StrayApplications(ctx)
 	if err != nil {
@@ -33,10 +37,17 @@ func verifyInstallation(ctx context.Context, s *store.Store) (found installation
 	if err != nil {
 		return found, err
 	}
+	var failed []error
 	for _, id := range organizations {
 		v, err := s.Org(id).VerifyAudit(ctx)
 		if err != nil {
-			return found, err
+			if len(failed) < maxFailures {
+				failed = append(failed, fmt.Errorf("%s: %w", id.Format(ids.Organization), err))
+			}
+			if ctx.Err() != nil {
+				break
+			}
+			continue
 		}
 		for _, d := range v.Differences {
 			found.differences = append(found.differences, fmt.Sprintf("%s: the audit log is not whole: %s", id.Format(ids.Organization), d))
@@ -45,5 +56,5 @@ func verifyInstallation(ctx context.Context, s *store.Store) (found installation
 			found.ends = append(found.ends, fmt.Sprintf("%s: the audit log ends with entry %d, sealed %x.", id.Format(ids.Organization), v.Head.Number, v.Head.Seal))
 		}
 	}
-	return found, nil
+	return found, errors.Join(failed...)
 }

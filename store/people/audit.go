@@ -113,8 +113,12 @@ type AuditVerification struct {
 // maxAuditDifferences is how many differences of a log are listed.
 const maxAuditDifferences = 100
 
-// auditStride is how many entries one statement reads.
-const auditStride = 10_000
+const (
+	// auditStride is how many entries one statement looks through.
+	auditStride = 10_000
+	// auditPortion is how many entries are verified at once: each may have 60 KB.
+	auditPortion = 250
+)
 
 // VerifyAudit follows the organization's log from its first entry to its head. It
 // reads one moment, so it may run beside a server at work.
@@ -139,7 +143,7 @@ func (o Org) VerifyAudit(ctx context.Context) (v AuditVerification, err error) {
 	for last := int64(0); ; {
 		entries, err := collect(ctx, tx, "follow audit", o.readAudit, `
 			SELECT `+auditColumns+` FROM audit_entries
-			WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT $3`, o.id, last, auditStride)
+			WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT $3`, o.id, last, auditPortion)
 		if err != nil {
 			return v, err
 		}
@@ -147,7 +151,7 @@ func (o Org) VerifyAudit(ctx context.Context) (v AuditVerification, err error) {
 			note(chain.Follow(e))
 			last = e.Number
 		}
-		if len(entries) < auditStride {
+		if len(entries) < auditPortion {
 			break
 		}
 	}
