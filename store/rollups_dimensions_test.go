@@ -146,6 +146,38 @@ func TestDaysAreVerifiedInPieces(t *testing.T) {
 	}
 }
 
+// A busy chunk has more labels than events, so they are added in parts.
+func TestLabelsOfABusyChunkAreAddedInParts(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	const events = 10_500
+	exec(t, b.conn, `
+		INSERT INTO usage_events (app_id, org_id, tx_id, wallet_id, key_id, seq, price_number, quantity, created_at, amount_nanocredits, balance_after, entity_id, event_id)
+		SELECT app_id, org_id, (left(tx_id::text, 13) || '-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, wallet_id, key_id, 1000 + n, price_number, 2, created_at, 7, 0,
+			'value ' || n % 2, uuid_send((left(tx_id::text, 13) || '-7000-8001-' || lpad(to_hex(n), 12, '0'))::uuid)
+		FROM usage_events, generate_series(1, $1::int) n WHERE event_id = 'e0'`, events)
+	proxy, err := faultproxy.Start(b.url)
+	noError(t, err)
+	t.Cleanup(proxy.Close)
+	const write = "INSERT INTO usage_dimensions"
+	var parts atomic.Int64
+	var count func()
+	count = func() {
+		parts.Add(1)
+		proxy.Before(write, count)
+	}
+	proxy.Before(write, count)
+	direct := b.db
+	b.db = openStore(t, proxy.URL())
+	for range 2 { // nothing is added twice
+		b.settle(t)
+	}
+	b.db = direct
+	if got := b.byDimension(t, rollup.Entity); parts.Load() < 3 || got != "value 0 5250/10500, value 1 5250/10500, x 20/48" {
+		t.Errorf("in %d parts: %s", parts.Load(), got)
+	}
+}
+
 func TestCanceledComparisonOfDaysKeepsNoHoursBack(t *testing.T) {
 	t.Parallel()
 	b := keepBooks(t)

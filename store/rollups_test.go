@@ -2,10 +2,12 @@ package store_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store"
+	"purser/store/faultproxy"
 	"purser/store/rollups"
 	"purser/store/verify"
 )
@@ -308,6 +311,77 @@ func TestVerifyFindsWrongSums(t *testing.T) {
 		b.verify(t, verify.Options{New: true, Record: true})
 		b.verify(t, verify.Options{Record: true})
 	})
+}
+
+// A full pass keeps the sums of one window of days beside what it has read.
+func TestAllHoursAreVerifiedInWindows(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	const later = 1000 * 24 * rollup.Hour
+	b.trackOf(t, "ann", 3)
+	exec(t, b.conn, `UPDATE app_state SET clock_offset = $1`, later)
+	exec(t, b.conn, `UPDATE usage_events SET created_at = created_at + $1 WHERE seq = (SELECT max(seq) FROM usage_events)`, later)
+	for range 3 { // a time is final after two
+		b.settle(t)
+	}
+	b.finalSums(t, 48)
+	proxy, err := faultproxy.Start(b.url)
+	noError(t, err)
+	t.Cleanup(proxy.Close)
+	const read = "FROM usage_totals t WHERE"
+	var windows atomic.Int64
+	var count func()
+	count = func() {
+		windows.Add(1)
+		proxy.Before(read, count)
+	}
+	proxy.Before(read, count)
+	v, err := openStore(t, proxy.URL()).Verification(b.scope).Verify(t.Context(), verify.Options{})
+	if noError(t, err); windows.Load() != 2 || len(v.Differences)+len(v.Unfinished) > 0 {
+		t.Errorf("read in %d windows: %v", windows.Load(), v.Differences)
+	}
+	for change, repair := range map[string]string{
+		`UPDATE usage_totals SET events = events + 1 WHERE hour = (SELECT max(hour) FROM usage_totals)`:                             `UPDATE usage_totals SET events = events - 1 WHERE hour = (SELECT max(hour) FROM usage_totals)`,
+		`INSERT INTO usage_totals SELECT app_id, 0, feature_id, credit_id, key_id, org_id, 1, 0, 1, 0, 0 FROM usage_totals LIMIT 1`: `DELETE FROM usage_totals WHERE hour = 0`,
+	} {
+		exec(t, b.conn, change)
+		found := b.broken(t, verify.Options{})
+		exec(t, b.conn, repair)
+		if !slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, "usage of all customers") }) {
+			t.Errorf("%s: %v", change, found)
+		}
+	}
+	b.verify(t, verify.Options{})
+}
+
+// Prices never change, and an application may have many.
+func TestAVerificationLoadsEachPriceOnce(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	b.settle(t)
+	b.finalSums(t, 48)
+	proxy, err := faultproxy.Start(b.url)
+	noError(t, err)
+	t.Cleanup(proxy.Close)
+	const load = "SELECT number, feature_id, credit_id, pricing_mode"
+	var again atomic.Bool
+	proxy.Before(load, func() { // in a snapshot from before the change
+		proxy.Before(load, func() { again.Store(true) })
+		if _, err := b.conn.Exec(context.Background(), `UPDATE prices SET feature_id = (SELECT id FROM features WHERE key = 'quoted')`); err != nil {
+			t.Error(err)
+		}
+	})
+	v, err := openStore(t, proxy.URL()).Verification(b.scope).Verify(t.Context(), verify.Options{})
+	noError(t, err)
+	for _, d := range v.Differences {
+		if strings.HasPrefix(d.Check, "usage by entity") {
+			t.Errorf("what was loaded is loaded again: %s", d.Detail)
+		}
+	}
+	if !again.Load() {
+		t.Error("new prices are never loaded")
+	}
 }
 
 func TestFinance(t *testing.T) {

@@ -78,13 +78,14 @@ func (s sums) add(g group, more rollup.Sums) { s[g] = s[g].Add(more) }
 
 // addEvents adds the events with ids from one up to another.
 func addEvents(ctx context.Context, tx *pg.Tx, from, to ids.ID) error {
-	entities := int64(0)
+	events, entities := int64(0), int64(0)
 	rows, err := pg.Collect(ctx, tx, sumEvents, func(row pgx.CollectableRow) (Row, error) { return readEvents(row, &entities) }, from, to)
 	if err != nil {
 		return err
 	}
 	hours, totals, months, days := sums{}, sums{}, sums{}, map[int64]bool{}
 	for _, r := range rows {
+		events += r.Events
 		days[metering.DayOf(r.Start).Start] = true
 		hours.add(group{r.WalletID, r.Start, r.FeatureID, r.CreditID}, r.Sums)
 		totals.add(group{r.KeyID, r.Start, r.FeatureID, r.CreditID}, r.Sums)
@@ -100,7 +101,7 @@ func addEvents(ctx context.Context, tx *pg.Tx, from, to ids.ID) error {
 	if err := tx.Exec(ctx, addMonths, int64(len(months)), c.ids, c.starts, c.credits, c.events, c.charged); err != nil {
 		return err
 	}
-	return addDimensions(ctx, tx, from, to, slices.Sorted(maps.Keys(days)), entities > 0)
+	return addDimensions(ctx, tx, from, to, events, slices.Sorted(maps.Keys(days)), entities > 0)
 }
 
 // readEvents also counts the events that name an entity.

@@ -10,9 +10,18 @@ import (
 	"purser/store/internal/pg"
 )
 
+// partEvents is how many events have their labels added up at once: each has up to nine.
+const partEvents = 5_000
+
 var (
 	anyProperties = pg.Declare("find properties", `
 		SELECT 1 FROM event_properties WHERE app_id = $1 LIMIT 1`)
+
+	endsOfParts = pg.Declare("select ends of parts of events", `
+		SELECT tx_id FROM (
+			SELECT u.tx_id, row_number() OVER (ORDER BY u.tx_id) AS number
+			FROM usage_events u WHERE u.app_id = $1 AND u.tx_id >= $2 AND u.tx_id < $3) numbered
+		WHERE number % $4 = 0 ORDER BY tx_id`)
 
 	sumEntities = pg.Declare("sum events by entity", `
 		SELECT e.name, e.value, e.day, p.feature_id, p.credit_id, e.events, e.deduplicated, e.quantity::text, e.included::text, e.charged::text
@@ -72,7 +81,7 @@ type dimensionSum struct {
 
 // addDimensions adds the events with ids from one up to another by entity and property.
 // Most events have neither: entities says whether any of these has one.
-func addDimensions(ctx context.Context, tx *pg.Tx, from, to ids.ID, days []int64, entities bool) error {
+func addDimensions(ctx context.Context, tx *pg.Tx, from, to ids.ID, events int64, days []int64, entities bool) error {
 	properties, err := pg.Collect(ctx, tx, anyProperties, pgx.RowTo[int])
 	if err != nil || len(properties) == 0 && !entities {
 		return err
@@ -86,17 +95,29 @@ func addDimensions(ctx context.Context, tx *pg.Tx, from, to ids.ID, days []int64
 	}, days); err != nil {
 		return err
 	}
-	if entities {
-		if _, err := pg.Collect(ctx, tx, sumEntities, d.read, from, to); err != nil {
+	var ends []ids.ID
+	if events > partEvents {
+		if ends, err = pg.Collect(ctx, tx, endsOfParts, pgx.RowTo[ids.ID], from, to, partEvents); err != nil {
 			return err
 		}
 	}
-	if len(properties) > 0 {
-		if _, err := pg.Collect(ctx, tx, sumProperties, d.read, from, to); err != nil {
+	for _, end := range append(ends, to) {
+		if entities {
+			if _, err := pg.Collect(ctx, tx, sumEntities, d.read, from, end); err != nil {
+				return err
+			}
+		}
+		if len(properties) > 0 {
+			if _, err := pg.Collect(ctx, tx, sumProperties, d.read, from, end); err != nil {
+				return err
+			}
+		}
+		if err := d.write(ctx, tx); err != nil {
 			return err
 		}
+		from = end
 	}
-	return d.write(ctx, tx)
+	return nil
 }
 
 func (d *dimensionSum) read(row pgx.CollectableRow) (struct{}, error) {
@@ -117,6 +138,7 @@ func (d *dimensionSum) read(row pgx.CollectableRow) (struct{}, error) {
 	return struct{}{}, nil
 }
 
+// write adds the sums that were read so far, and forgets them.
 func (d *dimensionSum) write(ctx context.Context, tx *pg.Tx) error {
 	if len(d.sums) == 0 {
 		return nil
@@ -135,7 +157,9 @@ func (d *dimensionSum) write(ctx context.Context, tx *pg.Tx) error {
 		c.add(group{start: g.day, feature: g.feature, credit: g.credit}, sum)
 		names, values = append(names, string(g.dimension)), append(values, g.value)
 	}
-	return tx.Exec(ctx, addToDimensions, int64(len(d.sums)), pg.Named{
+	written := int64(len(d.sums))
+	d.fresh, d.sums = nil, map[dimensionGroup]rollup.Sums{}
+	return tx.Exec(ctx, addToDimensions, written, pg.Named{
 		"names": names, "values": values, "days": c.starts, "feature_ids": c.features, "credit_ids": c.credits, "events": c.events,
 		"deduplicated": c.deduplicated, "quantities": c.quantities, "included": c.included, "charged": c.charged,
 	})

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"math"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,7 @@ import (
 var (
 	verifyPrices = pg.Declare("verify prices", `
 		SELECT number, feature_id, credit_id, pricing_mode, cost_nanocredits, quantity_per_unit
-		FROM prices WHERE app_id = $1`)
+		FROM prices WHERE app_id = $1 AND number > $2`)
 
 	verifyFeatures = pg.Declare("verify features", `
 		SELECT id, key, deduplication_period, deduplication_locked
@@ -26,10 +27,11 @@ var (
 		SELECT id FROM api_keys WHERE app_id = $1`)
 )
 
-// verifyCatalog is what events are explained by. It is small beside them, and
-// prices never change, so a pass loads it once and again when a new one appears.
+// verifyCatalog is what events are explained by. It is small beside them. Prices never
+// change and are numbered in the order of their commits, so a pass loads each once.
 type verifyCatalog struct {
 	prices   map[int64]verifyPrice
+	newest   int64 // number of a price that was loaded
 	features map[ids.ID]verifyFeature
 	credits  map[ids.ID]string
 	keys     map[ids.ID]bool
@@ -51,19 +53,21 @@ type verifyFeature struct {
 
 func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
 	loaded := verifyCatalog{
-		prices: map[int64]verifyPrice{}, features: map[ids.ID]verifyFeature{}, credits: map[ids.ID]string{},
+		prices: c.prices, newest: c.newest, features: map[ids.ID]verifyFeature{}, credits: map[ids.ID]string{},
 		keys: map[ids.ID]bool{}, used: c.used,
 	}
 	if loaded.used == nil {
 		loaded.used = map[ids.ID]bool{}
+		loaded.prices, loaded.newest = map[int64]verifyPrice{}, math.MinInt64
 	}
 	_, err := pg.Collect(ctx, tx, verifyPrices, func(row pgx.CollectableRow) (struct{}, error) {
 		var number int64
 		var p verifyPrice
 		err := row.Scan(&number, &p.feature, &p.credit, &p.mode, (*pg.Amount)(&p.cost), &p.quantityPerUnit)
 		loaded.prices[number] = p
+		loaded.newest = max(loaded.newest, number)
 		return struct{}{}, err
-	})
+	}, loaded.newest)
 	if err != nil {
 		return err
 	}

@@ -297,19 +297,28 @@ func (d *dimensionPass) readStored(ctx context.Context, tx appTx, from, upto int
 // compare reports where sums differ. After an erasure, events may have lost properties that
 // are in the sums.
 func (d *dimensionPass) compare(stored map[dimensionKey]rollup.Sums) {
-	keys := map[dimensionKey]bool{}
-	for k := range d.want {
-		keys[k] = true
-	}
-	for k := range stored {
-		keys[k] = true
-	}
-	for _, k := range slices.SortedFunc(maps.Keys(keys), dimensionKey.compare) {
+	for _, k := range differing(d.want, stored) {
 		have, want := stored[k], d.want[k]
-		if have == want || d.erased && k.dimension != rollup.Entity && have.Events > want.Events {
+		if d.erased && k.dimension != rollup.Entity && have.Events > want.Events {
 			continue
 		}
 		d.report(Difference{Check: ruleDimension, Detail: fmt.Sprintf("%s by %s %q on the day %d: stored are %s, the events make %s",
 			d.catalog.features[k.feature].key, k.dimension, k.value, k.day, sumsText(have), sumsText(want))})
 	}
+}
+
+// differing are the keys under which two maps differ, in order.
+func differing(want, stored map[dimensionKey]rollup.Sums) []dimensionKey {
+	keys := map[dimensionKey]bool{}
+	for k := range want {
+		if want[k] != stored[k] {
+			keys[k] = true
+		}
+	}
+	for k := range stored {
+		if want[k] != stored[k] {
+			keys[k] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(keys), dimensionKey.compare)
 }

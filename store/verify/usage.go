@@ -139,19 +139,22 @@ func withoutWallet(k usageKey) usageKey { k.wallet = ids.ID{}; return k }
 
 // usageState is what a pass compares.
 type usageState struct {
-	upto    int64 // the hour before which sums are final
-	from    int64 // the hour that a pass over new entries begins with
-	fromDay int64 // the time whose day it compares first
-	days    int64 // before which days are added up
-	values  int64 // before which values of days are packed
-	revenue int64 // before which payments of days are added up
-	offset  int64 // of the application's clock
-	sums    usageSums
+	upto    int64               // the hour before which sums are final
+	from    int64               // the hour that a pass over new entries begins with
+	fromDay int64               // the time whose day it compares first
+	days    int64               // before which days are added up
+	values  int64               // before which values of days are packed
+	revenue int64               // before which payments of days are added up
+	offset  int64               // of the application's clock
+	sums    map[int64]usageSums // of all customers that a full pass has read, by window of days
 }
+
+// windowOf is the start of the window of days that an hour is in.
+func windowOf(hour int64) int64 { return max(0, hour-hour%dimensionWindow) }
 
 // prepareUsage finds out which hours are compared.
 func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
-	p.usage = usageState{sums: usageSums{}}
+	p.usage = usageState{sums: map[int64]usageSums{}}
 	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
 		var until int64
 		err := row.Scan(&until, &p.usage.from, &p.usage.fromDay, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
@@ -177,7 +180,7 @@ func (b *verifyWork) checkUsage(ctx context.Context, wallets []ids.ID) error {
 	for _, id := range wallets {
 		maps.Copy(want, b.proofs[id].usage.by(withoutKey))
 	}
-	stored, err := b.pass.readUsage(ctx, b.tx, verifyUsageHours, b.report, wallets, b.pass.usage.upto)
+	stored, err := b.pass.readUsage(ctx, b.tx, verifyUsageHours, want, b.report, wallets, b.pass.usage.upto)
 	if err != nil {
 		return err
 	}
@@ -190,8 +193,8 @@ func (b *verifyWork) checkUsage(ctx context.Context, wallets []ids.ID) error {
 	return nil
 }
 
-// readUsage reads stored sums.
-func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, report func(Difference), args ...any) (usageSums, error) {
+// readUsage reads stored sums. What agrees is taken out of the wanted ones, and not kept.
+func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, want usageSums, report func(Difference), args ...any) (usageSums, error) {
 	stored := usageSums{}
 	_, err := pg.Collect(ctx, tx, s, func(row pgx.CollectableRow) (struct{}, error) {
 		var k usageKey
@@ -205,7 +208,11 @@ func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, re
 			report(Difference{Check: ruleOrg, WalletID: k.wallet, Detail: fmt.Sprintf("usage of the hour %d names the organization %s", k.hour, org.Format(ids.Organization))})
 		}
 		parseSums(&sums, quantity, included, charged)
-		stored[k] = sums
+		if w, known := want[k]; known && w == sums {
+			delete(want, k)
+		} else {
+			stored[k] = sums
+		}
 		return struct{}{}, err
 	}, args...)
 	return stored, err
@@ -221,18 +228,14 @@ func parseSums(sums *rollup.Sums, quantity, included, charged string) {
 	}
 }
 
-// compareUsage reports where sums differ, in both directions.
+// compareUsage reports the sums that differ, of which readUsage has left no others.
 func (p *verifyPass) compareUsage(rule string, want, stored usageSums, report func(Difference)) {
 	keys := map[usageKey]bool{}
-	for k, s := range want {
-		if stored[k] != s {
-			keys[k] = true
-		}
+	for k := range want {
+		keys[k] = true
 	}
-	for k, s := range stored {
-		if _, known := want[k]; !known || want[k] != s {
-			keys[k] = true
-		}
+	for k := range stored {
+		keys[k] = true
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b usageKey) int {
 		return cmp.Or(cmp.Compare(a.hour, b.hour), bytes.Compare(a.wallet[:], b.wallet[:]), bytes.Compare(a.feature[:], b.feature[:]), bytes.Compare(a.key[:], b.key[:]))
@@ -252,7 +255,11 @@ func (p *verifyPass) collectUsage(walked []verifyRange) {
 	for _, r := range walked {
 		if r.proof.done && r.proof.usage != nil {
 			for k, s := range r.proof.usage.by(withoutWallet) {
-				p.usage.sums.add(k, s)
+				window := windowOf(k.hour)
+				if p.usage.sums[window] == nil {
+					p.usage.sums[window] = usageSums{}
+				}
+				p.usage.sums[window].add(k, s)
 			}
 			r.proof.usage = nil
 		}
@@ -266,9 +273,7 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 		if slices.Contains(p.result.Unfinished, ruleChain) {
 			return nil // events of some wallets were not read
 		}
-		err = p.read(ctx, func(ctx context.Context, tx appTx) error {
-			return p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, p.usage.sums, 0, p.usage.upto)
-		})
+		err = p.checkAllUsage(ctx)
 	} else {
 		err = p.checkNewUsage(ctx)
 	}
@@ -288,6 +293,35 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 		return err
 	}
 	return p.recordDays(ctx, p.usage.upto)
+}
+
+// checkAllUsage compares the hours of all customers with what a full pass has read, window
+// by window.
+func (p *verifyPass) checkAllUsage(ctx context.Context) error {
+	for from := int64(0); ; from += dimensionWindow {
+		found, err := list(ctx, p, verifyNextUsage, pgx.RowTo[int64], from)
+		if err != nil {
+			return err
+		}
+		windows := slices.Collect(maps.Keys(p.usage.sums))
+		if len(found) > 0 {
+			windows = append(windows, windowOf(found[0]))
+		}
+		if len(windows) == 0 {
+			return nil
+		}
+		if from = slices.Min(windows); from >= p.usage.upto {
+			return nil
+		}
+		upto := min(p.usage.upto, from+dimensionWindow)
+		err = p.read(ctx, func(ctx context.Context, tx appTx) error { // which may be tried again
+			return p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, maps.Clone(p.usage.sums[from]), from, upto)
+		})
+		if err != nil {
+			return err
+		}
+		delete(p.usage.sums, from)
+	}
 }
 
 // recordDays records the days before a time as compared.
@@ -339,7 +373,7 @@ func (p *verifyPass) checkDays(ctx context.Context) error {
 func (p *verifyPass) compareStored(ctx context.Context, tx appTx, rule string, s pg.Statement, want usageSums, from, upto int64) error {
 	var found []Difference
 	report := func(d Difference) { found = append(found, d) }
-	stored, err := p.readUsage(ctx, tx, s, report, from, upto)
+	stored, err := p.readUsage(ctx, tx, s, want, report, from, upto)
 	if err != nil {
 		return err
 	}
@@ -383,20 +417,22 @@ func (p *verifyPass) compareHours(ctx context.Context, tx appTx, from, upto int6
 	if err := p.catalog.load(ctx, tx); err != nil {
 		return 0, err
 	}
-	want := usageSums{}
+	want, totals := usageSums{}, usageSums{}
 	b := &verifyWork{pass: p, tx: tx}
 	err = b.rows(ctx, verifyUsageEvents, func(r *wire.Row) {
 		wallet, key, price, at := r.ID(), r.ID(), p.catalog.prices[r.Int8()], r.Int8()
-		want.add(usageKey{wallet, price.feature, price.credit, key, rollup.HourOf(at)}, readEvent(r).Sums())
+		k, sums := usageKey{wallet, price.feature, price.credit, key, rollup.HourOf(at)}, readEvent(r).Sums()
+		want.add(withoutKey(k), sums)
+		totals.add(withoutWallet(k), sums)
 		events++
 	}, pg.IDAt(max(0, from-p.usage.offset-usageLead)), pg.IDAt(upto+usageLead), from, upto)
 	if err != nil {
 		return 0, err
 	}
-	if err := p.compareStored(ctx, tx, ruleUsage, verifyUsageRange, want.by(withoutKey), from, upto); err != nil {
+	if err := p.compareStored(ctx, tx, ruleUsage, verifyUsageRange, want, from, upto); err != nil {
 		return 0, err
 	}
-	return events, p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, want.by(withoutWallet), from, upto)
+	return events, p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, totals, from, upto)
 }
 
 // readEvent reads the columns that an event's sums are of.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -70,15 +69,7 @@ func (d *dimensionPass) compareValues(ctx context.Context, tx appTx, from, upto 
 	if err != nil {
 		return err
 	}
-	keys := map[dimensionKey]bool{}
-	for k := range want {
-		keys[k] = want[k] != packed[k]
-	}
-	for k := range packed {
-		keys[k] = want[k] != packed[k]
-	}
-	maps.DeleteFunc(keys, func(_ dimensionKey, differs bool) bool { return !differs })
-	for _, k := range slices.SortedFunc(maps.Keys(keys), dimensionKey.compare) {
+	for _, k := range differing(want, packed) {
 		d.report(Difference{Check: ruleValues, Detail: fmt.Sprintf("%s %q on the day %d: packed are %s, the rows make %s", k.dimension, k.value, k.day, sumsText(packed[k]), sumsText(want[k]))})
 	}
 	return nil
