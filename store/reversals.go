@@ -61,6 +61,22 @@ var (
 		SELECT coalesce(sum(amount_nanocredits), 0), coalesce(bool_or(whole), false)
 		FROM reversals WHERE app_id = $1 AND wallet_id = $2 AND tx_id = $3`)
 
+	// An event may have any number of reversals, so they are summed before the wallet is
+	// locked. Those that were made until it was have entries after the wallet's last one.
+	sumReversalsSoFar = pg.Declare("sum reversals so far", `
+		SELECT r.amount, r.whole, w.last_seq
+		FROM wallets w CROSS JOIN LATERAL (
+			SELECT coalesce(sum(amount_nanocredits), 0) AS amount, coalesce(bool_or(whole), false) AS whole
+			FROM reversals WHERE app_id = $1 AND wallet_id = w.id AND tx_id = $3) r
+		WHERE w.app_id = $1 AND w.id = $2`)
+
+	// The order makes the planner read only these entries, whatever it knows about the table.
+	sumReversalsSince = pg.Declare("sum reversals since", `
+		SELECT coalesce(sum(r.amount_nanocredits), 0), coalesce(bool_or(r.whole), false)
+		FROM (SELECT id FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $4 ORDER BY seq OFFSET 0) j CROSS JOIN LATERAL (
+			SELECT tx_id, amount_nanocredits, whole FROM reversals WHERE app_id = $1 AND entry_id = j.id LIMIT 1) r
+		WHERE r.tx_id = $3`)
+
 	insertReversal = pg.Declare("insert reversal", pg.Insert("reversals", `entry_id, org_id, wallet_id, tx_id, event_id, amount_nanocredits, requested_nanocredits,
 			whole, reason, idempotency_key, user_id, created_at`))
 
@@ -111,6 +127,10 @@ func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Revers
 	if err != nil {
 		return r, "", false, err
 	}
+	before, err := pg.Find(ctx, tx, sumReversalsSoFar, readReversedBefore, pgx.ErrNoRows, event.WalletID, event.TransactionID)
+	if err != nil {
+		return r, "", false, err
+	}
 	w, err := tx.LockWalletByID(ctx, event.WalletID)
 	if err != nil {
 		return r, "", false, err
@@ -125,11 +145,11 @@ func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Revers
 		}
 		return same[0], w.Identity, same[0].ID != requested.ID, nil
 	}
-	earlier, err := pg.Find(ctx, tx, sumReversals, readReversed, pgx.ErrNoRows, event.WalletID, event.TransactionID)
+	since, err := pg.Find(ctx, tx, sumReversalsSince, readReversed, pgx.ErrNoRows, event.WalletID, event.TransactionID, before.seq)
 	if err != nil {
 		return r, w.Identity, false, err
 	}
-	decision, err := event.Reverse(earlier, requested.Requested)
+	decision, err := event.Reverse(before.and(since), requested.Requested)
 	if err != nil {
 		return r, w.Identity, false, err
 	}
@@ -224,6 +244,22 @@ func readReversible(row pgx.CollectableRow) (e reversible, err error) {
 func readReversed(row pgx.CollectableRow) (r metering.Reversed, err error) {
 	err = row.Scan((*pg.Amount)(&r.Amount), &r.Full)
 	return r, err
+}
+
+// reversedBefore is what was returned up to an entry of the wallet.
+type reversedBefore struct {
+	metering.Reversed
+	seq int64
+}
+
+// and adds what was returned since. No sum is more than the charge.
+func (b reversedBefore) and(since metering.Reversed) metering.Reversed {
+	return metering.Reversed{Amount: b.Amount + since.Amount, Full: b.Full || since.Full}
+}
+
+func readReversedBefore(row pgx.CollectableRow) (b reversedBefore, err error) {
+	err = row.Scan((*pg.Amount)(&b.Amount), &b.Full, &b.seq)
+	return b, err
 }
 
 func readReversal(row pgx.CollectableRow) (r Reversal, err error) {

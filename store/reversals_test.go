@@ -15,6 +15,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/faultproxy"
 	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/store/verify"
@@ -72,6 +73,48 @@ func TestConcurrentReversalsReturnExactlyTheCharge(t *testing.T) {
 		}
 	}
 	soundBooks(t, url, s.tenant)
+}
+
+// What was returned is summed before the wallet is locked; what another reversal returns
+// in between counts too.
+func TestReversalsAreSummedBeforeTheWalletIsLocked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		between, requested *metering.Amount
+		refused            fault.Code
+	}{
+		"a part":       {amountOf(3), amountOf(2), ""},
+		"too much":     {amountOf(messagePrice - 1), amountOf(2), fault.ReversalTooLarge},
+		"all":          {nil, nil, fault.EventNotReversible},
+		"what is left": {amountOf(3), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := newShop(t, url, 1)
+			s.credit(t, "ann", messagePrice)
+			mustAccept(t, s.nodes[0], s.message("ann", "event"))
+			_, _, err := s.Reverse(t.Context(), reversalOf("event", amountOf(1)))
+			noError(t, err)
+			proxy, err := faultproxy.Start(url)
+			noError(t, err)
+			t.Cleanup(proxy.Close)
+			met := false
+			proxy.Before("SELECT r.amount, r.whole, w.last_seq", func() {
+				proxy.Before("FOR NO KEY UPDATE", func() {
+					met = true
+					if _, _, err := s.Reverse(context.Background(), reversalOf("event", c.between)); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+			_, _, err = openStore(t, proxy.URL()).App(s.application.Scope()).Reverse(t.Context(), reversalOf("event", c.requested))
+			if wantFault(t, err, c.refused); !met {
+				t.Error("the wallet is locked while its reversals are summed")
+			}
+			soundBooks(t, url, s.tenant)
+		})
+	}
 }
 
 // TestFullReversalReturnsTheAllowanceAndThePeriod has one node remember the wallet, and

@@ -24,6 +24,8 @@ var walletMutants = []mutant{
 		once("store/reversals.go", "if key := event.Counter(); !key.Period.IsZero() {", "if key := event.Counter(); key.FeatureID.IsZero() {")),
 	bug("a full reversal leaves its period billed", "./store", "TestFullReversalReturnsTheAllowanceAndThePeriod",
 		once("store/reversals.go", "if key := event.Billed(); !key.Period.IsZero() {", "if key := event.Billed(); key.FeatureID.IsZero() {")),
+	bug("a reversal overlooks those that were made while it waited for the wallet", "./store", "TestReversalsAreSummedBeforeTheWalletIsLocked",
+		once("store/reversals.go", "seq > $4 ORDER BY seq", "seq > $4 + 1000 ORDER BY seq")),
 	bug("any hundred reversals of an event are listed", "./store", "TestTheOldestReversalsAreListed",
 		once("store/reversals.go", "ORDER BY x.entry_id LIMIT $4) r", "LIMIT $4) r")),
 	bug("a repeated reversal returns the charge twice", "./store", "TestRepeatedReversal",
