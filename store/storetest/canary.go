@@ -28,12 +28,9 @@ func tablesWith(ctx context.Context, url, text string) (found []string, err erro
 		return nil, err
 	}
 	defer conn.Close(ctx)
-	rows, err := conn.Query(ctx, `
+	rows, _ := conn.Query(ctx, `
 		SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables
-		WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
+		WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`) // CollectRows returns its error
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, err

@@ -71,11 +71,8 @@ func (c *cluster) drop(ctx context.Context, name string) error {
 // otherwise fill the disk of someone who runs tests all day.
 func (c *cluster) dropAbandoned(ctx context.Context) error {
 	var names []string
-	err := c.admin(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT datname::text FROM pg_database")
-		if err != nil {
-			return err
-		}
+	err := c.admin(ctx, func(conn *pgx.Conn) (err error) {
+		rows, _ := conn.Query(ctx, "SELECT datname::text FROM pg_database") // CollectRows returns its error
 		names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})

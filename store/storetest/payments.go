@@ -86,16 +86,13 @@ func WebhookEvents(tb testing.TB, url string, scope tenancy.Scope) (kept int) {
 // Payments lists what an identity has paid or was given by a plan, the latest first.
 func Payments(tb failer, url string, scope tenancy.Scope, identity string) (list []billing.Payment) {
 	tb.Helper()
-	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `
+	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		rows, _ := conn.Query(ctx, `
 			SELECT p.source_kind, p.source_id, p.amount_cents, p.currency, coalesce(p.intent_id, ''), coalesce(p.charge_id, ''),
 				coalesce(p.plan_id, '00000000-0000-0000-0000-000000000000'), coalesce(p.period_start, 0), coalesce(p.period_end, 0), p.free,
 				p.refunded_cents, p.disputed_cents, p.balance_cents
 			FROM provider_payments p JOIN wallets w ON w.app_id = p.app_id AND w.id = p.wallet_id
-			WHERE p.app_id = $1 AND w.identity = $2 ORDER BY p.created_at DESC, p.source_id`, scope.AppID, identity)
-		if err != nil {
-			return err
-		}
+			WHERE p.app_id = $1 AND w.identity = $2 ORDER BY p.created_at DESC, p.source_id`, scope.AppID, identity) // CollectRows returns its error
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p billing.Payment, err error) {
 			err = row.Scan(&p.Source.Kind, &p.Source.ID, &p.AmountCents, &p.Currency, &p.IntentID, &p.ChargeID,
 				&p.PlanID, &p.Period.Start, &p.Period.End, &p.Free, &p.RefundedCents, &p.DisputedCents, &p.BalanceCents)
@@ -112,14 +109,11 @@ func Payments(tb failer, url string, scope tenancy.Scope, identity string) (list
 }
 
 func readCredits(ctx context.Context, conn *pgx.Conn, scope tenancy.Scope, p *billing.Payment) error {
-	rows, err := conn.Query(ctx, `
+	rows, _ := conn.Query(ctx, `
 		SELECT p.credit_id, c.key, p.amount_nanocredits::text, p.taken_back_nanocredits::text
 		FROM payment_credits p JOIN credits c ON c.app_id = p.app_id AND c.id = p.credit_id
-		WHERE p.app_id = $1 AND p.source_kind = $2 AND p.source_id = $3 ORDER BY p.position`, scope.AppID, p.Source.Kind, p.Source.ID)
-	if err != nil {
-		return err
-	}
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
+		WHERE p.app_id = $1 AND p.source_kind = $2 AND p.source_id = $3 ORDER BY p.position`, scope.AppID, p.Source.Kind, p.Source.ID) // CollectRows returns its error
+	_, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
 		var brought billing.Grant
 		var amount, takenBack string
 		if err := row.Scan(&brought.CreditID, &brought.CreditKey, &amount, &takenBack); err != nil {

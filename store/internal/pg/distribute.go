@@ -169,17 +169,14 @@ type tenantTable struct {
 // tablesInOrder lists the tables of applications, each after those that it refers
 // to. They are known by their column, so none is forgotten.
 func tablesInOrder(ctx context.Context, tx querier) ([]tenantTable, error) {
-	rows, err := tx.Query(ctx, `
+	rows, _ := tx.Query(ctx, `
 		SELECT c.relname::text, c.relforcerowsecurity,
 			EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid),
 			ARRAY(SELECT p.relname::text FROM pg_constraint k JOIN pg_class p ON p.oid = k.confrelid
 				WHERE k.conrelid = c.oid AND k.contype = 'f' AND p.oid <> c.oid)
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'app_id' AND NOT a.attisdropped
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND c.relname <> ALL ($1)
-		ORDER BY c.relname <> $2, c.relname`, controlTables, AnchorTable)
-	if err != nil {
-		return nil, err
-	}
+		ORDER BY c.relname <> $2, c.relname`, controlTables, AnchorTable) // CollectRows returns its error
 	waiting, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenantTable])
 	if err != nil {
 		return nil, err

@@ -34,10 +34,8 @@ func CheckSchema(ctx context.Context, on querier) error {
 // appliedMigrations is empty where nothing was migrated yet: then there is no
 // table of them, or none that we may read.
 func appliedMigrations(ctx context.Context, on querier) (applied []string, err error) {
-	rows, err := on.Query(ctx, `SELECT name FROM schema_migrations`)
-	if err == nil {
-		applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	}
+	rows, _ := on.Query(ctx, `SELECT name FROM schema_migrations`) // CollectRows returns its error
+	applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	switch SQLState(err) {
 	case UndefinedTable, InsufficientPrivilege:
 		return nil, nil

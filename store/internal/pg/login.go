@@ -50,10 +50,7 @@ const readSituation = `
 		to_regclass('public.` + restoreMarker + `') IS NOT NULL, to_regclass('pg_dist_partition') IS NOT NULL`
 
 func examine(ctx context.Context, conn *pgx.Conn) (s situation, err error) {
-	rows, err := conn.Query(ctx, readSituation, AppRole)
-	if err != nil {
-		return s, err
-	}
+	rows, _ := conn.Query(ctx, readSituation, AppRole) // CollectExactlyOneRow returns its error
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[situation])
 }
 

@@ -190,9 +190,6 @@ func unknownMigrations(applied []string) (bool, error) {
 }
 
 func recordedMigrations(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	rows, err := conn.Query(ctx, `SELECT name FROM `+migrationsTable)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := conn.Query(ctx, `SELECT name FROM `+migrationsTable) // CollectRows returns its error
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

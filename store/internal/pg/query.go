@@ -51,10 +51,7 @@ func Collect[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.in().Conn.Query(ctx, s.SQL, args...)
-	if err != nil {
-		return nil, fmt.Errorf("store: %s: %w", s.Name, err)
-	}
+	rows, _ := tx.in().Conn.Query(ctx, s.SQL, args...) // CollectRows returns its error
 	list, err := pgx.CollectRows(rows, read)
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", s.Name, err)

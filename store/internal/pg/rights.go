@@ -159,10 +159,7 @@ func RightsRepairs(ctx context.Context, conn *pgx.Conn, newer bool) ([]repair, e
 		distributed = "EXISTS (SELECT FROM pg_dist_partition d WHERE d.logicalrelid = c.oid)"
 	}
 	names := slices.Sorted(maps.Keys(want.Tables))
-	rows, err := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, AppRole, policyName, policyText)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := conn.Query(ctx, fmt.Sprintf(readTables, distributed), names, AppRole, policyName, policyText) // CollectRows returns its error
 	tables, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tableState])
 	if err != nil {
 		return nil, err
