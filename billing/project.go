@@ -231,10 +231,9 @@ func (p *projector) endReplaced() {
 	if p.current.Conflicting == nil || !p.Subscription.InUse() || !p.replacesConflicting() {
 		return
 	}
-	replaced := p.current.Conflicting.End(p.now)
-	p.Replaced = &replaced
-	if !replaced.Local() {
-		p.addAction(CancelNow, replaced.ProviderID)
+	p.Replaced = new(p.current.Conflicting.End(p.now))
+	if !p.Replaced.Local() {
+		p.addAction(CancelNow, p.Replaced.ProviderID)
 	}
 }
 

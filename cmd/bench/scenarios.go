@@ -194,8 +194,7 @@ func neighbour(connections int, flooded bool) func(*bench, context.Context) (sam
 	return func(b *bench, ctx context.Context) (sample, error) {
 		l := load{tenant: b.neighbour, nodes: []*node{b.first}, connections: connections, events: 1, wallets: evenly(fewWallets)}
 		if flooded {
-			flood := b.flood()
-			l.beside = &flood
+			l.beside = new(b.flood())
 		}
 		return b.load(ctx, l)
 	}

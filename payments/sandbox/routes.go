@@ -128,8 +128,7 @@ func instant(seconds *int64) *engine.Time {
 	if seconds == nil {
 		return nil
 	}
-	t := engine.Time(*seconds)
-	return &t
+	return new(engine.Time(*seconds))
 }
 
 // list renders a page of the objects that match the filter. It reads the last

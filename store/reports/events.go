@@ -234,8 +234,7 @@ func readEventFound(row pgx.CollectableRow) (e EventFound, err error) {
 	if e.Charge.PricingMode == metering.Callback {
 		e.Quoted = &e.Charge.Amount // a callback's amount is stored only when it differs
 		if quoted != nil {
-			asked := metering.Amount(*quoted)
-			e.Quoted = &asked
+			e.Quoted = new(metering.Amount(*quoted))
 		}
 	}
 	if !e.DeduplicatedFrom.IsZero() {

@@ -226,9 +226,8 @@ func (s *story) reverseCharges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	part := metering.Amount(1_000_000)
 	_, _, err = s.actingAs(tenancy.Admin).Reverse(ctx, store.Reversal{
-		ID: ids.New(), EventID: "dora-7", Requested: &part, Reason: "The end of the answer was cut off: ticket 4712.",
+		ID: ids.New(), EventID: "dora-7", Requested: new(metering.Amount(1_000_000)), Reason: "The end of the answer was cut off: ticket 4712.",
 		IdempotencyKey: "ticket-4712", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now,
 	})
 	return err

@@ -85,12 +85,10 @@ func limit(feature string, units int64, period, overage string) object {
 // raisePrices changes the catalog at the dashboard and by the API. Existing
 // subscriptions keep their terms.
 func (s *story) raisePrices(ctx context.Context) error {
-	cost := metering.Amount(1_250_000_000)
-	if _, err := s.actingAs(tenancy.Developer).UpdateFeature(ctx, archive, metering.FeaturePatch{Cost: &cost}, s.now); err != nil {
+	if _, err := s.actingAs(tenancy.Developer).UpdateFeature(ctx, archive, metering.FeaturePatch{Cost: new(metering.Amount(1_250_000_000))}, s.now); err != nil {
 		return err
 	}
-	name := "Studio credits"
-	if _, err := s.actingAs(tenancy.Developer).UpdateCredit(ctx, credits, metering.CreditPatch{Name: &name}); err != nil {
+	if _, err := s.actingAs(tenancy.Developer).UpdateCredit(ctx, credits, metering.CreditPatch{Name: new("Studio credits")}); err != nil {
 		return err
 	}
 	if _, err := s.backend.call(ctx, http.MethodPatch, "/v1/plans/"+starter, object{"amountCents": 2400}, nil, http.StatusOK); err != nil {

@@ -214,8 +214,7 @@ func (f *Fields) Bool(name string) *bool {
 		f.wrong(n, "parameter_invalid_boolean", "boolean")
 		return nil
 	}
-	value := n.value == "true"
-	return &value
+	return new(n.value == "true")
 }
 
 // Group is the level below a field; empty when it was not sent.
