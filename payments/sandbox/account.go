@@ -77,8 +77,7 @@ func (s *Server) createTestClock(c *call) (engine.Doc, error) {
 			return nil, err
 		}
 	}
-	clock, err := c.account.CreateTestClock(c.env, name)
-	return show(c, clock, err)
+	return c.account.Render(c.account.CreateTestClock(c.env, name)), nil
 }
 
 func getTestClock(c *call) (engine.Doc, error) {

@@ -205,11 +205,10 @@ func (a *Account) isAdvancing(c *TestClock) bool {
 }
 
 // CreateTestClock creates a test clock that shows the account's time.
-func (a *Account) CreateTestClock(env Env, name string) (*TestClock, error) {
-	head := a.newHead(env, "clock_")
-	clock := &TestClock{Head: head, Name: name, Frozen: env.Now}
+func (a *Account) CreateTestClock(env Env, name string) *TestClock {
+	clock := &TestClock{Head: a.newHead(env, "clock_"), Name: name, Frozen: env.Now}
 	a.TestClocks.Put(clock)
-	return clock, nil
+	return clock
 }
 
 const (

@@ -61,10 +61,9 @@ const (
 )
 
 // newInvoice drafts an invoice for a subscription.
-func (a *Account) newInvoice(env Env, s *Subscription, reason string, lines []Line) (*Invoice, error) {
-	head := a.newHead(env, "in_")
+func (a *Account) newInvoice(env Env, s *Subscription, reason string, lines []Line) *Invoice {
 	invoice := &Invoice{
-		Head: head, Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: reason, Status: draft,
+		Head: a.newHead(env, "in_"), Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: reason, Status: draft,
 		Currency: s.Currency, Advances: true,
 		// The past period, as at Stripe; the lines have the periods paid for.
 		PeriodStart: env.Now, PeriodEnd: env.Now,
@@ -82,7 +81,7 @@ func (a *Account) newInvoice(env Env, s *Subscription, reason string, lines []Li
 		a.setTimer(invoice.FinalizesAt, draftEnds, invoice)
 	}
 	a.emit(env, "invoice.created", invoice)
-	return invoice, nil
+	return invoice
 }
 
 // computeAmountDue sets the amount due after the customer's balance. A credit, or an

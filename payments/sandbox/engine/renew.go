@@ -20,12 +20,6 @@ func (a *Account) periodEnds(env Env, s *Subscription) {
 	a.setTimer(max(s.PeriodEnd, env.Now), periodEnds, s)
 	lines := append(s.Prorations, a.linesFor(s.Items, s.PeriodStart, s.PeriodEnd)...)
 	s.Prorations = nil
-	invoice, err := a.newInvoice(env, s, reasonCycle, lines)
-	if err != nil {
-		// The invoice cannot be created, so the subscription cannot renew: cancel it.
-		a.cancelNow(env, s, "payment_failed")
-		return
-	}
-	s.LatestInvoice = invoice.ID
+	s.LatestInvoice = a.newInvoice(env, s, reasonCycle, lines).ID
 	a.emitChange(env, subscriptionUpdated, was, s)
 }

@@ -158,10 +158,7 @@ func (a *Account) startSubscription(env Env, customer *Customer, want []ItemChan
 		s.Method = method.ID
 	}
 	a.Subscriptions.Put(s)
-	invoice, err := a.newInvoice(env, s, reasonCreate, a.linesFor(items, s.PeriodStart, s.PeriodEnd))
-	if err != nil {
-		return nil, nil, err
-	}
+	invoice := a.newInvoice(env, s, reasonCreate, a.linesFor(items, s.PeriodStart, s.PeriodEnd))
 	a.finalize(env, invoice)
 	s.LatestInvoice = invoice.ID
 	if invoice.AmountDue == 0 {

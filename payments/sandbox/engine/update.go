@@ -166,10 +166,7 @@ func (a *Account) executeUpdate(env Env, u update) error {
 		s.Pending = nil
 		a.void(env, old)
 	}
-	invoice, err := a.newInvoice(env, s, reasonUpdate, lines)
-	if err != nil {
-		return err
-	}
+	invoice := a.newInvoice(env, s, reasonUpdate, lines)
 	a.finalize(env, invoice)
 	if method == nil && invoice.AmountDue > 0 {
 		return errNoMethod()
