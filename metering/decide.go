@@ -185,6 +185,5 @@ func (c *consideration) balance() bool {
 func (c *consideration) accept() {
 	c.Verdict = Accepted
 	c.New = c.use.EventID != ""
-	c.LocksBillingPeriod = !c.state.Wallet.Charged
 	c.LocksDeduplication = !c.use.Feature.DeduplicationLocked
 }

@@ -67,7 +67,7 @@ func TestDecisionExplainsItsAmount(t *testing.T) {
 func TestFirstAcceptedUseLocks(t *testing.T) {
 	state, f := busy()
 	d := Decide(state, track(f, "a", 1))
-	if !d.LocksBillingPeriod || !d.LocksDeduplication {
+	if !d.LocksDeduplication {
 		t.Error("the first use does not lock")
 	}
 	state.Apply(d)
@@ -77,7 +77,7 @@ func TestFirstAcceptedUseLocks(t *testing.T) {
 	f.DeduplicationLocked = true
 	usage := track(f, "b", 1)
 	usage.EntityID = "y"
-	if d = Decide(state, usage); d.Verdict != Accepted || d.LocksBillingPeriod || d.LocksDeduplication {
+	if d = Decide(state, usage); d.Verdict != Accepted || d.LocksDeduplication {
 		t.Errorf("the second use locks again: %+v", d)
 	}
 	for name, usage := range map[string]Usage{
@@ -87,7 +87,9 @@ func TestFirstAcceptedUseLocks(t *testing.T) {
 		fresh := *state
 		fresh.Wallet.Charged = false
 		f.DeduplicationLocked = false
-		if d := Decide(&fresh, usage); d.LocksBillingPeriod || d.LocksDeduplication {
+		d := Decide(&fresh, usage)
+		fresh.Apply(d)
+		if d.LocksDeduplication || fresh.Wallet.BillingPeriodLocked() {
 			t.Errorf("%s locks", name)
 		}
 	}

@@ -36,9 +36,8 @@ type Decision struct {
 	// Before and After are the balance of the feature's credit.
 	Before, After Balance
 
-	// The first accepted event locks the wallet's billing period and the feature's
-	// deduplication; these are set for that event.
-	LocksBillingPeriod bool
+	// The first accepted event locks the feature's deduplication; this is set for that
+	// event. The wallet's billing period is locked once it is charged.
 	LocksDeduplication bool
 }
 
