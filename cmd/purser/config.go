@@ -97,13 +97,13 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_LOG_REQUESTS": (*config).setLogRequests,
 	"PURSER_METRICS_ADDR": func(c *config, v string) error { return setHostPort(&c.metricsAddr, v) },
 	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
-	"PURSER_SECRET_KEY":   (*config).setSecretKey,
+	"PURSER_SECRET_KEY":   func(c *config, v string) error { return setKey(&c.secretKey, v) },
 	"PURSER_SANDBOX":      func(c *config, v string) error { return setSwitch(&c.sandboxOff, v, "off", "on") },
 	"PURSER_SANDBOX_ADDR": func(c *config, v string) error { return setHostPort(&c.sandboxAddr, v) },
 
 	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
-	"PURSER_SECRET_KEY_PREVIOUS": (*config).setPreviousKey,
-	"PURSER_TRUSTED_PROXY":       (*config).setTrustedProxies,
+	"PURSER_SECRET_KEY_PREVIOUS": func(c *config, v string) error { return setKey(&c.previousKey, v) },
+	"PURSER_TRUSTED_PROXY":       func(c *config, v string) error { return appendNetworks(&c.trustedProxies, v) },
 	"PURSER_NOTIFICATION_DAYS":   (*config).setNotificationDays,
 	"PURSER_WEBHOOK_NETWORKS":    func(c *config, v string) error { return appendNetworks(&c.webhookNetworks, v) },
 
@@ -268,12 +268,6 @@ func (c *config) setDatabaseConns(value string) error {
 	return nil
 }
 
-// setTrustedProxies parses addresses and networks. A network that contains all addresses
-// is refused: any client could then forge its own.
-func (c *config) setTrustedProxies(value string) error {
-	return appendNetworks(&c.trustedProxies, value)
-}
-
 // maxNotificationDays bounds the retention of notifications.
 const maxNotificationDays = 3650
 
@@ -286,7 +280,8 @@ func (c *config) setNotificationDays(value string) error {
 	return nil
 }
 
-// appendNetworks parses addresses and networks, and refuses all addresses.
+// appendNetworks parses addresses and networks. A network that contains all addresses is
+// refused: any client behind such a proxy could forge its own.
 func appendNetworks(list *[]netip.Prefix, value string) error {
 	for text := range strings.SplitSeq(value, ",") {
 		text = strings.TrimSpace(text)
@@ -334,10 +329,6 @@ func setSwitch(to *bool, value, on, off string) error {
 	*to = value == on
 	return nil
 }
-
-func (c *config) setSecretKey(value string) error { return setKey(&c.secretKey, value) }
-
-func (c *config) setPreviousKey(value string) error { return setKey(&c.previousKey, value) }
 
 func setKey(key *string, value string) error {
 	if len(value) < minSecretKey {
