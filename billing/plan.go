@@ -95,12 +95,12 @@ func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 		return p, err
 	}
 	next := p
-	set(&next.Name, patch.Name)
-	set(&next.AmountCents, patch.AmountCents)
-	set(&next.Currency, patch.Currency)
-	set(&next.Interval, patch.Interval)
-	set(&next.TopupsEnabled, patch.TopupsEnabled)
-	set(&next.Active, patch.Active)
+	metering.Set(&next.Name, patch.Name)
+	metering.Set(&next.AmountCents, patch.AmountCents)
+	metering.Set(&next.Currency, patch.Currency)
+	metering.Set(&next.Interval, patch.Interval)
+	metering.Set(&next.TopupsEnabled, patch.TopupsEnabled)
+	metering.Set(&next.Active, patch.Active)
 	if err := next.setLists(patch.Limits, patch.Grants, patch.Multipliers, catalog); err != nil {
 		return p, err
 	}
@@ -118,10 +118,4 @@ func (p Plan) Patch(patch PlanPatch, catalog Catalog) (Plan, error) {
 func (p Plan) equals(q Plan) bool {
 	return p.Name == q.Name && p.Price == q.Price && p.TopupsEnabled == q.TopupsEnabled && p.Active == q.Active &&
 		slices.Equal(p.Limits, q.Limits) && slices.Equal(p.Grants, q.Grants) && slices.Equal(p.Multipliers, q.Multipliers)
-}
-
-func set[T any](field *T, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }

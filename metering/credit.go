@@ -57,8 +57,8 @@ func (c Credit) Patch(p CreditPatch) (Credit, error) {
 		return c, err
 	}
 	next := c
-	set(&next.Name, p.Name)
-	set(&next.Unit, p.Unit)
+	Set(&next.Name, p.Name)
+	Set(&next.Unit, p.Unit)
 	if next != c {
 		next.Revision++
 	}
@@ -73,7 +73,8 @@ func expectRevision(expected *int64, current int64) error {
 	return nil
 }
 
-func set[T any](field *T, value *T) {
+// Set is a step of a patch: it sets a field to the value, unless that is nil.
+func Set[T any](field, value *T) {
 	if value != nil {
 		*field = *value
 	}

@@ -101,14 +101,14 @@ func (f Feature) Patch(p FeaturePatch) (Feature, error) {
 		return f, err
 	}
 	next := f
-	set(&next.Name, p.Name)
-	set(&next.Unit, p.Unit)
-	set(&next.CreditID, p.CreditID)
-	set(&next.CreditKey, p.CreditKey)
-	set(&next.Cost, p.Cost)
-	set(&next.QuantityPerUnit, p.QuantityPerUnit)
-	set(&next.PricingMode, p.PricingMode)
-	set(&next.Deduplication, p.Deduplication)
+	Set(&next.Name, p.Name)
+	Set(&next.Unit, p.Unit)
+	Set(&next.CreditID, p.CreditID)
+	Set(&next.CreditKey, p.CreditKey)
+	Set(&next.Cost, p.Cost)
+	Set(&next.QuantityPerUnit, p.QuantityPerUnit)
+	Set(&next.PricingMode, p.PricingMode)
+	Set(&next.Deduplication, p.Deduplication)
 	if f.Multiplied && f.PricingMode != Callback && next.PricingMode == Callback {
 		return f, fault.New(fault.CallbackMultiplier)
 	}
