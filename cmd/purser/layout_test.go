@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"tenancy/turns": {},
 
 	// The provider that lives in the server. Its engine is as pure as a noun.
-	"payments/sandbox":             {"billing", "fault", "ids", "static", "views/...", "payments/sandbox/..."},
+	"payments/sandbox":             {"billing", "fault", "ids", "static", "tenancy/turns", "views/...", "payments/sandbox/..."},
 	"payments/sandbox/engine":      {"payments/sandbox/persist"},
 	"payments/sandbox/form":        {},
 	"payments/sandbox/pages":       {"views/..."},

@@ -37,11 +37,11 @@ var errUnchanged = errors.New("sandbox: nothing changed")
 func (s *Server) update(ctx context.Context, app ids.ID, change func(*engine.Account, engine.Env) error, keys ...string) error {
 	// Lock before the store acquires a connection: changes that wait for the account's
 	// row would hold all connections of the sandbox.
-	unlock, err := s.changes.lock(ctx, app)
+	done, err := waitFor(ctx, s.changes, app)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer done()
 	for caughtUp := false; !caughtUp && err == nil; {
 		caughtUp, err = s.updateOnce(ctx, app, change, keys)
 	}
@@ -112,11 +112,11 @@ const maxReads = 2
 
 // read reads an account as stored, without firing due timers.
 func (s *Server) read(ctx context.Context, app ids.ID, read func(*engine.Account, engine.Env) error, keys ...string) error {
-	unlock, err := s.reads.lock(ctx, app)
+	done, err := waitFor(ctx, s.reads, app)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer done()
 	want := engine.Wanted(keys...)
 	return s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
 		account, err := engine.OpenStored(session, want, s.baseURLs(app))

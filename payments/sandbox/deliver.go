@@ -26,11 +26,11 @@ const (
 // Flush sends the due deliveries in order. It returns the errors of failed ones, which
 // are retried after their backoff.
 func (s *Server) Flush(ctx context.Context, app ids.ID) error {
-	unlock, err := s.flushes.lock(ctx, app)
+	done, err := waitFor(ctx, s.flushes, app)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer done()
 	var failures []error
 	for {
 		batch, dropped, err := s.claim(ctx, app)

@@ -14,6 +14,7 @@ import (
 
 	"purser/ids"
 	"purser/payments/sandbox/engine"
+	"purser/tenancy/turns"
 )
 
 // Options are the dependencies and settings of the sandbox.
@@ -59,9 +60,9 @@ type Options struct {
 type Server struct {
 	options   Options
 	handler   http.Handler
-	flushes   locks
-	changes   locks
-	reads     locks
+	flushes   *turns.Turns[ids.ID]
+	changes   *turns.Turns[ids.ID]
+	reads     *turns.Turns[ids.ID]
 	faults    faults
 	inUse     keysInUse
 	dirty     dirtyApps
@@ -83,7 +84,7 @@ func New(options Options) *Server {
 		panic("sandbox: an option is missing, or the secret is shorter than 32 bytes")
 	}
 	options.BaseURL = strings.TrimRight(options.BaseURL, "/")
-	s := &Server{options: options, changes: locks{width: 1}, flushes: locks{width: 1}, reads: locks{width: maxReads}, pageSlots: make(gate, maxPageRequests), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
+	s := &Server{options: options, changes: turns.New[ids.ID](1), flushes: turns.New[ids.ID](1), reads: turns.New[ids.ID](maxReads), pageSlots: make(gate, maxPageRequests), senders: make(gate, maxSenders), dirty: dirtyApps{waiting: map[ids.ID]bool{}, signal: make(chan struct{}, 1)}}
 	mux := http.NewServeMux()
 	s.stripeRoutes(mux)
 	s.controlRoutes(mux)
@@ -171,44 +172,10 @@ func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, 
 	})
 }
 
-// locks has a semaphore for each application in use. Width is how many may hold it at
-// a time.
-type locks struct {
-	width int
-	mu    sync.Mutex
-	all   map[ids.ID]*appLock
-}
-
-type appLock struct {
-	held  chan struct{}
-	users int // holders and waiters
-}
-
-// lock waits for the application's lock until the context ends.
-func (l *locks) lock(ctx context.Context, app ids.ID) (unlock func(), err error) {
-	l.mu.Lock()
-	if l.all == nil {
-		l.all = map[ids.ID]*appLock{}
+// waitFor waits until it is the application's turn.
+func waitFor(ctx context.Context, one *turns.Turns[ids.ID], app ids.ID) (done func(), err error) {
+	if done, err = one.Take(ctx, app); err != nil {
+		return nil, fmt.Errorf("sandbox: the account is in use: %w", err)
 	}
-	one := l.all[app]
-	if one == nil {
-		one = &appLock{held: make(chan struct{}, l.width)}
-		l.all[app] = one
-	}
-	one.users++
-	l.mu.Unlock()
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if one.users--; one.users == 0 {
-			delete(l.all, app)
-		}
-	}
-	select {
-	case one.held <- struct{}{}:
-		return func() { <-one.held; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, fmt.Errorf("sandbox: the account is in use: %w", ctx.Err())
-	}
+	return done, nil
 }
