@@ -1,6 +1,10 @@
 package metering
 
-import "purser/ids"
+import (
+	"math/big"
+
+	"purser/ids"
+)
 
 // EntryKind says why a balance changed.
 type EntryKind string
@@ -22,6 +26,28 @@ const (
 type Delta struct {
 	Amount Amount
 	Out    bool
+}
+
+// Signed is the change as a number, negative when it takes.
+func (d Delta) Signed() *big.Int {
+	n := new(big.Int).SetUint64(uint64(d.Amount))
+	if d.Out {
+		n.Neg(n)
+	}
+	return n
+}
+
+// String writes the change in decimal nanocredits, with a minus when it takes.
+func (d Delta) String() string { return d.sign() + d.Amount.String() }
+
+// Credits writes the change in credits, with a minus when it takes.
+func (d Delta) Credits() string { return d.sign() + d.Amount.Credits() }
+
+func (d Delta) sign() string {
+	if d.Out && d.Amount > 0 {
+		return "-"
+	}
+	return ""
 }
 
 // Entry is one change of a balance, with the state after it. Entries are never

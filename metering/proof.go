@@ -39,14 +39,14 @@ func Prove(entries []Entry, openings map[ids.ID]Balance) []BalanceProof {
 
 func (r *BalanceProof) take(e Entry, openings map[ids.ID]Balance) {
 	after := Balance{CreditID: e.CreditID, Amount: e.BalanceAfter, Debt: e.DebtAfter}
-	change := signed(e.Delta)
+	change := e.Delta.Signed()
 	if r.Entries == 0 {
 		if r.Opening, r.Known = openings[e.CreditID]; !r.Known {
 			r.Opening = balanceOf(e.CreditID, change.Sub(net(after), change))
 		}
 		r.Closing = r.Opening
 	}
-	if new(big.Int).Add(net(r.Closing), signed(e.Delta)).Cmp(net(after)) != 0 {
+	if new(big.Int).Add(net(r.Closing), e.Delta.Signed()).Cmp(net(after)) != 0 {
 		r.Valid = false
 	}
 	if e.Delta.Out {
@@ -62,14 +62,6 @@ func (r *BalanceProof) take(e Entry, openings map[ids.ID]Balance) {
 func net(b Balance) *big.Int {
 	n := new(big.Int).SetUint64(uint64(b.Amount))
 	return n.Sub(n, new(big.Int).SetUint64(uint64(b.Debt)))
-}
-
-func signed(d Delta) *big.Int {
-	n := new(big.Int).SetUint64(uint64(d.Amount))
-	if d.Out {
-		n.Neg(n)
-	}
-	return n
 }
 
 func balanceOf(creditID ids.ID, net *big.Int) Balance {

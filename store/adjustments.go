@@ -87,13 +87,9 @@ func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity stri
 	if err := tx.Exec(ctx, insertAdjustment, 1, requested.ID, tx.Scope.OrgID, requested.Reason, requested.By); err != nil {
 		return row.Identity, err
 	}
-	signed := requested.Delta.Amount.Credits()
-	if requested.Delta.Out {
-		signed = "-" + signed
-	}
 	return row.Identity, tx.Audit(ctx, "balance.adjust", requested.WalletID.Format(ids.Wallet), nil, audit.Fields{
 		"credit":      credit.Key,
-		"change":      signed,
+		"change":      requested.Delta.Credits(),
 		"balance":     entry.BalanceAfter.Credits(),
 		"reason":      requested.Reason,
 		"transaction": requested.ID.Format(ids.Transaction),

@@ -279,7 +279,7 @@ func (n *exportedNode) compare(t *testing.T, read reports.App, identity string, 
 			}
 			e := seen[l.ID.Format(prefix)]
 			delete(seen, l.ID.Format(prefix))
-			if e.Wallet != head.Wallet.ID.Format(ids.Wallet) || e.Seq != l.Seq || e.Kind != l.Kind || e.Delta != monthly.FormatDelta(l.Delta) ||
+			if e.Wallet != head.Wallet.ID.Format(ids.Wallet) || e.Seq != l.Seq || e.Kind != l.Kind || e.Delta != l.Delta.String() ||
 				e.BalanceAfter != l.BalanceAfter.String() || e.CreatedAt != l.CreatedAt || e.CreditKey != l.CreditKey {
 				t.Fatalf("entry %d of %s is %+v in the file, and %+v in the database", l.Seq, identity, e, l)
 			}

@@ -119,17 +119,5 @@ func parseDelta(text string) (*big.Int, error) {
 	if !fine || out && amount == 0 {
 		return nil, fmt.Errorf("%q is not a change of an amount", text)
 	}
-	n := new(big.Int).SetUint64(uint64(amount))
-	if out {
-		n.Neg(n)
-	}
-	return n, nil
-}
-
-// FormatDelta writes a change of an amount with its sign.
-func FormatDelta(d metering.Delta) string {
-	if d.Out && d.Amount > 0 {
-		return "-" + d.Amount.String()
-	}
-	return d.Amount.String()
+	return metering.Delta{Amount: amount, Out: out}.Signed(), nil
 }

@@ -93,11 +93,11 @@ func anyBooks(t *rapid.T) map[string][]Entry {
 			at += rapid.Int64Range(-60_000, 20*24*3600*1000).Draw(t, "later")
 			credit := rapid.SampledFrom([]string{"gold", "silver"}).Draw(t, "credit")
 			delta := metering.Delta{Amount: metering.Amount(rapid.Uint64Range(0, 1_000_000).Draw(t, "amount")), Out: rapid.Bool().Draw(t, "out")}
-			change, _ := parseDelta(FormatDelta(delta))
+			change, _ := parseDelta(delta.String())
 			after := held[credit].Add(held[credit], change)
 			e := Entry{
 				Wallet: name, Seq: int64(seq + 1), ID: fmt.Sprintf("txn_%d_%d", n, seq), Kind: metering.EntryAdjustment, CreditKey: credit,
-				Delta: FormatDelta(delta), BalanceAfter: after.String(), CreatedAt: at,
+				Delta: delta.String(), BalanceAfter: after.String(), CreatedAt: at,
 			}
 			if after.Sign() < 0 {
 				e.BalanceAfter, e.DebtAfter = "0", new(big.Int).Neg(after).String()

@@ -194,7 +194,7 @@ func readMonthlyEntry(row pgx.CollectableRow) (e monthlyEntry, err error) {
 	if e.Kind == metering.EntryDeposit { // as listDeposits shows it
 		prefix = ids.Deposit
 	}
-	e.ID, e.Delta = id.Format(prefix), monthly.FormatDelta(metering.Delta(change))
+	e.ID, e.Delta = id.Format(prefix), metering.Delta(change).String()
 	e.setBalance(balance, debt)
 	e.PaymentKind, e.PaymentID = pg.OrZero(sourceKind), pg.OrZero(sourceID)
 	return e, err
@@ -219,7 +219,7 @@ func readMonthlyEvent(row pgx.CollectableRow) (e monthlyEntry, err error) {
 	err = row.Scan(&e.wallet, &e.Seq, &transaction, &e.price, &amount, &balance, &debt, &e.CreatedAt,
 		&event, &v.Quantity, &v.BasisPoints, &quoted, &key, &v.OccurredAt, &entity, &v.PeriodStart, &v.PeriodEnd, &original, &limit, &used, &start, &end, &overage)
 	e.Kind, e.Event, e.ID = metering.EntryCharge, v, transaction.Format(ids.Transaction)
-	e.Delta = monthly.FormatDelta(metering.Delta{Amount: metering.Amount(amount), Out: true})
+	e.Delta = metering.Delta{Amount: metering.Amount(amount), Out: true}.String()
 	e.setBalance(balance, pg.OrZero(debt))
 	v.ID, v.KeyID, v.EntityID = pg.EventIDOf(event), key.Format(ids.APIKey), pg.OrZero(entity)
 	if quoted != nil {

@@ -49,11 +49,8 @@ func EntryTypes() []string {
 func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, after metering.Balance) error {
 	kind, known := EntryType(p.Kind, p.Delta.Out)
 	entry := notify.EntryData{
-		ID: e.ID.Format(ids.Transaction), CreditKey: p.Credit.Key, Delta: e.Delta.Amount.String(), Balance: after.Amount.String(), Debt: after.Debt.String(),
+		ID: e.ID.Format(ids.Transaction), CreditKey: p.Credit.Key, Delta: e.Delta.String(), Balance: after.Amount.String(), Debt: after.Debt.String(),
 		IdempotencyKey: p.IdempotencyKey, Reason: p.Reason, EventID: p.EventID,
-	}
-	if e.Delta.Out && e.Delta.Amount > 0 {
-		entry.Delta = "-" + entry.Delta
 	}
 	if p.Kind == metering.EntryDeposit {
 		entry.ID = e.ID.Format(ids.Deposit)

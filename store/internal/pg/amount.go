@@ -35,11 +35,7 @@ type Delta metering.Delta
 
 // NumericValue gives pgx the signed number.
 func (d Delta) NumericValue() (pgtype.Numeric, error) {
-	n := new(big.Int).SetUint64(uint64(d.Amount))
-	if d.Out {
-		n.Neg(n)
-	}
-	return pgtype.Numeric{Int: n, Valid: true}, nil
+	return pgtype.Numeric{Int: metering.Delta(d).Signed(), Valid: true}, nil
 }
 
 // ScanNumeric takes the signed number from a column.
