@@ -10,8 +10,6 @@ func getAccount(c *call) (engine.Doc, error) {
 	return c.account.RenderAccount(), c.params.Problem()
 }
 
-func getEvent(c *call) (engine.Doc, error) { return get(c, c.account.Events, "event") }
-
 // maxListedTypes is how many types of events one list may name: Stripe's documentation
 // of the parameter says so, and its API refuses more.
 const maxListedTypes = 20
@@ -78,10 +76,6 @@ func (s *Server) createTestClock(c *call) (engine.Doc, error) {
 		}
 	}
 	return c.account.Render(c.account.CreateTestClock(c.env, name)), nil
-}
-
-func getTestClock(c *call) (engine.Doc, error) {
-	return get(c, c.account.TestClocks, "test clock")
 }
 
 // advanceTestClock moves the account's clock as Stripe does: timers on the way fire at

@@ -22,8 +22,6 @@ func listProducts(c *call) (engine.Doc, error) {
 	}})
 }
 
-func getProduct(c *call) (engine.Doc, error) { return get(c, c.account.Products, "product") }
-
 func updateProduct(c *call) (engine.Doc, error) {
 	return applyTo(c, c.account.UpdateProduct, productFields(c))
 }
@@ -54,8 +52,6 @@ func createPrice(c *call) (engine.Doc, error) {
 	}
 	return apply(c, c.account.CreatePrice, p)
 }
-
-func getPrice(c *call) (engine.Doc, error) { return get(c, c.account.Prices, "price") }
 
 func updatePrice(c *call) (engine.Doc, error) {
 	fields := engine.PriceFields{

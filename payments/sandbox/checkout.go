@@ -36,8 +36,6 @@ func sessionLine(in *form.Fields) engine.NewSessionLine {
 	return line
 }
 
-func getSession(c *call) (engine.Doc, error) { return get(c, c.account.Sessions, "checkout.session") }
-
 func expireSession(c *call) (engine.Doc, error) {
 	return apply(c, c.account.ExpireSession, c.id())
 }

@@ -8,8 +8,6 @@ func createCustomer(c *call) (engine.Doc, error) {
 	return apply(c, c.account.CreateCustomer, fields)
 }
 
-func getCustomer(c *call) (engine.Doc, error) { return get(c, c.account.Customers, "customer") }
-
 func updateCustomer(c *call) (engine.Doc, error) {
 	return applyTo(c, c.account.UpdateCustomer, customerFields(c))
 }
@@ -101,8 +99,6 @@ func methodsOf(c *call, customer string) (engine.Doc, error) {
 		return customer != "" && (kind == "" || p.Bank() == (kind == "us_bank_account") && (kind == "card" || kind == "us_bank_account"))
 	}})
 }
-
-func getMethod(c *call) (engine.Doc, error) { return get(c, c.account.Methods, "PaymentMethod") }
 
 func createPortal(c *call) (engine.Doc, error) {
 	flow := c.params.Group("flow_data")

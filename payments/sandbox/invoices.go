@@ -2,8 +2,6 @@ package sandbox
 
 import "purser/payments/sandbox/engine"
 
-func getInvoice(c *call) (engine.Doc, error) { return get(c, c.account.Invoices, "invoice") }
-
 func listInvoiceLines(c *call) (engine.Doc, error) {
 	page, err := c.page()
 	if err != nil {
@@ -50,7 +48,7 @@ func voidInvoice(c *call) (engine.Doc, error) {
 
 func getIntent(c *call) (engine.Doc, error) {
 	c.params.Text("client_secret")
-	return get(c, c.account.Intents, "payment_intent")
+	return one(c, c.account.Intents, "payment_intent")
 }
 
 func listIntents(c *call) (engine.Doc, error) {
@@ -63,8 +61,6 @@ func listCharges(c *call) (engine.Doc, error) {
 	return list(c, c.account.Charges, engine.Filter[engine.Charge]{Customer: customer, Parent: intent, Keep: func(o *engine.Charge) bool { return within.Contains(o.Created) }})
 }
 
-func getCharge(c *call) (engine.Doc, error) { return get(c, c.account.Charges, "charge") }
-
 func createRefund(c *call) (engine.Doc, error) {
 	p := engine.NewRefund{
 		Charge: c.params.Text("charge"), Intent: c.params.Text("payment_intent"), Amount: c.params.Int("amount"), Metadata: c.params.Pairs("metadata"),
@@ -73,16 +69,12 @@ func createRefund(c *call) (engine.Doc, error) {
 	return apply(c, c.account.CreateRefund, p)
 }
 
-func getRefund(c *call) (engine.Doc, error) { return get(c, c.account.Refunds, "refund") }
-
 func listRefunds(c *call) (engine.Doc, error) {
 	charge, intent, within := c.params.Text("charge"), c.params.Text("payment_intent"), c.timeRange("created")
 	return list(c, c.account.Refunds, engine.Filter[engine.Refund]{Parent: c.account.ChargeParent(charge, intent), Keep: func(r *engine.Refund) bool {
 		return matches(intent, r.Intent) && within.Contains(r.Created)
 	}})
 }
-
-func getDispute(c *call) (engine.Doc, error) { return get(c, c.account.Disputes, "dispute") }
 
 func listDisputes(c *call) (engine.Doc, error) {
 	charge, intent, within := c.params.Text("charge"), c.params.Text("payment_intent"), c.timeRange("created")

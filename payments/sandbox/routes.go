@@ -25,40 +25,40 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 
 	post("products", createProduct)
 	get("products", listProducts)
-	get("products/{id}", getProduct)
+	get("products/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Products, "product") })
 	post("products/{id}", updateProduct)
 
 	post("prices", createPrice)
 	get("prices", listPrices)
-	get("prices/{id}", getPrice)
+	get("prices/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Prices, "price") })
 	post("prices/{id}", updatePrice)
 
 	post("customers", createCustomer)
 	get("customers", listCustomers)
 	get("customers/search", searchCustomers)
-	get("customers/{id}", getCustomer)
+	get("customers/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Customers, "customer") })
 	post("customers/{id}", updateCustomer)
 	remove("customers/{id}", deleteCustomer)
 
 	post("checkout/sessions", createSession)
 	get("checkout/sessions", listSessions)
-	get("checkout/sessions/{id}", getSession)
+	get("checkout/sessions/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Sessions, "checkout.session") })
 	post("checkout/sessions/{id}/expire", expireSession)
 
 	post("subscriptions", createSubscription)
 	get("subscriptions", listSubscriptions)
-	get("subscriptions/{id}", getSubscription)
+	get("subscriptions/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Subscriptions, "subscription") })
 	post("subscriptions/{id}", updateSubscription)
 	remove("subscriptions/{id}", cancelSubscription)
 
 	post("subscription_schedules", createSchedule)
-	get("subscription_schedules/{id}", getSchedule)
+	get("subscription_schedules/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Schedules, "subscription schedule") })
 	post("subscription_schedules/{id}", updateSchedule)
 	post("subscription_schedules/{id}/release", releaseSchedule)
 
 	get("invoices", listInvoices)
 	get("invoices/upcoming", upcomingInvoice)
-	get("invoices/{id}", getInvoice)
+	get("invoices/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Invoices, "invoice") })
 	get("invoices/{id}/lines", listInvoiceLines)
 	post("invoices/{id}/pay", payInvoice)
 	post("invoices/{id}/finalize", finalizeInvoice)
@@ -66,7 +66,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 
 	post("payment_methods", createMethod)
 	get("payment_methods", listMethods)
-	get("payment_methods/{id}", getMethod)
+	get("payment_methods/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Methods, "PaymentMethod") })
 	post("payment_methods/{id}/attach", attachMethod)
 	post("payment_methods/{id}/detach", detachMethod)
 	get("customers/{id}/payment_methods", listCustomersMethods)
@@ -75,15 +75,15 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	get("payment_intents", listIntents)
 	get("payment_intents/{id}", getIntent)
 	get("charges", listCharges)
-	get("charges/{id}", getCharge)
+	get("charges/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Charges, "charge") })
 	post("refunds", createRefund)
 	get("refunds", listRefunds)
-	get("refunds/{id}", getRefund)
+	get("refunds/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Refunds, "refund") })
 	get("disputes", listDisputes)
-	get("disputes/{id}", getDispute)
+	get("disputes/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Disputes, "dispute") })
 
 	get("events", listEvents)
-	get("events/{id}", getEvent)
+	get("events/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.Events, "event") })
 	post("billing_portal/sessions", createPortal)
 	post("billing_portal/configurations", createConfiguration)
 	get("account", getAccount)
@@ -92,7 +92,7 @@ func (s *Server) stripeRoutes(mux *http.ServeMux) {
 	get("webhook_endpoints", listEndpoints)
 
 	post("test_helpers/test_clocks", s.createTestClock)
-	get("test_helpers/test_clocks/{id}", getTestClock)
+	get("test_helpers/test_clocks/{id}", func(c *call) (engine.Doc, error) { return one(c, c.account.TestClocks, "test clock") })
 	post("test_helpers/test_clocks/{id}/advance", s.advanceTestClock)
 
 	mux.HandleFunc("/sandbox/stripe/", s.stripeHandler(s.unknownPath))
@@ -152,8 +152,8 @@ func list[O any](c *call, all *engine.Table[O], filter engine.Filter[O]) (engine
 	return engine.Listed("/v1/"+c.URL.Path[len(v1):], docs, more), nil
 }
 
-// get renders the object that the path names.
-func get[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) {
+// one renders the object that the path names.
+func one[O any](c *call, all *engine.Table[O], kind string) (engine.Doc, error) {
 	if err := c.params.Problem(); err != nil {
 		return nil, err
 	}

@@ -35,10 +35,6 @@ func itemChanges(in *form.Fields) []engine.ItemChange {
 	return changes
 }
 
-func getSubscription(c *call) (engine.Doc, error) {
-	return get(c, c.account.Subscriptions, "subscription")
-}
-
 func updateSubscription(c *call) (engine.Doc, error) {
 	p := engine.SubscriptionChange{
 		Items: itemChanges(c.params), Behavior: c.params.OneOf("payment_behavior", paymentBehaviors...),
@@ -90,10 +86,6 @@ func createSchedule(c *call) (engine.Doc, error) {
 
 func hasOther(in *form.Fields) bool {
 	return slices.ContainsFunc([]string{"customer", "default_settings", "end_behavior", "metadata", "phases", "start_date"}, in.Has)
-}
-
-func getSchedule(c *call) (engine.Doc, error) {
-	return get(c, c.account.Schedules, "subscription schedule")
 }
 
 func updateSchedule(c *call) (engine.Doc, error) {
