@@ -38,16 +38,11 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 		}
 		run.remote = nil // the renewal may have been charged since it was read
 	}
-	err := run.step(ctx, billing.StepUpgrade,
-		func(ctx context.Context) (bool, error) {
-			s, err := run.subscription(ctx)
-			return s.PriceID == price || s.Pending != nil && s.Pending.PriceID == price, err
+	err := run.stepOn(ctx, billing.StepUpgrade,
+		func(s stripe.Subscription) bool {
+			return s.PriceID == price || s.Pending != nil && s.Pending.PriceID == price
 		},
-		func(ctx context.Context, key string) error {
-			s, err := run.subscription(ctx)
-			if err != nil {
-				return err
-			}
+		func(ctx context.Context, key string, s stripe.Subscription) error {
 			// Once the other plan is charged there is no invoice to void or to replace: the
 			// customer would pay for two periods.
 			if voids := run.rec.Parameters.Change.VoidsPriceID; voids != "" && s.PriceID == voids {
@@ -134,28 +129,18 @@ func (run *operationRun) downgrade(ctx context.Context) error {
 	if err := run.activatePrice(ctx, running.PriceID); err != nil {
 		return err
 	}
-	err = run.step(ctx, billing.StepSchedule,
-		func(ctx context.Context) (bool, error) {
-			s, err := run.subscription(ctx)
-			return s.ScheduleID != "", err
-		},
-		func(ctx context.Context, key string) error {
+	err = run.stepOn(ctx, billing.StepSchedule,
+		func(s stripe.Subscription) bool { return s.ScheduleID != "" },
+		func(ctx context.Context, key string, _ stripe.Subscription) error {
 			_, err := run.provider.CreateSchedule(ctx, key, run.rec.Parameters.SubscriptionID())
 			return err
 		})
 	if err != nil {
 		return err
 	}
-	err = run.step(ctx, billing.StepPhases,
-		func(ctx context.Context) (bool, error) {
-			s, err := run.subscription(ctx)
-			return s.Next != nil && s.Next.PriceID == price, err
-		},
-		func(ctx context.Context, key string) error {
-			s, err := run.subscription(ctx)
-			if err != nil {
-				return err
-			}
+	err = run.stepOn(ctx, billing.StepPhases,
+		func(s stripe.Subscription) bool { return s.Next != nil && s.Next.PriceID == price },
+		func(ctx context.Context, key string, s stripe.Subscription) error {
 			return run.provider.SetPhases(ctx, key, s.ScheduleID, price)
 		})
 	if err != nil {
@@ -196,19 +181,14 @@ func (run *operationRun) setCancelFlag(ctx context.Context) error {
 			return err
 		}
 	}
-	err := run.step(ctx, billing.StepFlag,
-		func(ctx context.Context) (bool, error) {
-			s, err := run.subscription(ctx)
+	err := run.stepOn(ctx, billing.StepFlag,
+		func(s stripe.Subscription) bool {
 			if atPeriodEnd {
-				return s.EndsWithPeriod(), err
+				return s.EndsWithPeriod()
 			}
-			return !s.CancelAtPeriodEnd && s.CancelAt == 0, err
+			return !s.CancelAtPeriodEnd && s.CancelAt == 0
 		},
-		func(ctx context.Context, key string) error {
-			s, err := run.subscription(ctx)
-			if err != nil {
-				return err
-			}
+		func(ctx context.Context, key string, s stripe.Subscription) error {
 			return run.provider.SetCancel(ctx, key, s, atPeriodEnd)
 		})
 	if err != nil {
@@ -288,16 +268,9 @@ func (run *operationRun) localChange() billing.LocalChange {
 // clearChanges releases the schedule and, with pending, voids the upgrade that waits
 // for payment and expires open checkout sessions.
 func (run *operationRun) clearChanges(ctx context.Context, pending bool) error {
-	err := run.step(ctx, billing.StepRelease,
-		func(ctx context.Context) (bool, error) {
-			s, err := run.subscription(ctx)
-			return s.ScheduleID == "", err
-		},
-		func(ctx context.Context, key string) error {
-			s, err := run.subscription(ctx)
-			if err != nil {
-				return err
-			}
+	err := run.stepOn(ctx, billing.StepRelease,
+		func(s stripe.Subscription) bool { return s.ScheduleID == "" },
+		func(ctx context.Context, key string, s stripe.Subscription) error {
 			return run.provider.ReleaseSchedule(ctx, key, s.ScheduleID)
 		})
 	if err != nil || !pending {
@@ -310,22 +283,15 @@ func (run *operationRun) clearChanges(ctx context.Context, pending bool) error {
 }
 
 func (run *operationRun) voidPendingUpdate(ctx context.Context) error {
-	isVoid := func(ctx context.Context) (bool, error) {
-		s, err := run.subscription(ctx)
-		return s.Pending == nil, err
-	}
-	err := run.step(ctx, billing.StepVoid, isVoid, func(ctx context.Context, key string) error {
-		s, err := run.subscription(ctx)
-		if err != nil {
-			return err
-		}
+	isVoid := func(s stripe.Subscription) bool { return s.Pending == nil }
+	err := run.stepOn(ctx, billing.StepVoid, isVoid, func(ctx context.Context, key string, s stripe.Subscription) error {
 		return run.provider.VoidInvoice(ctx, key, s.PendingInvoice)
 	})
 	if !stripe.Is(err, stripe.Refused) {
 		return err
 	}
 	// It may have been paid, or have expired, between the read and the call.
-	if done, readErr := isVoid(ctx); readErr != nil || done {
+	if s, readErr := run.subscription(ctx); readErr != nil || isVoid(s) {
 		return readErr
 	}
 	return err

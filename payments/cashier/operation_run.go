@@ -111,6 +111,22 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 	}
 }
 
+// stepOn is step for a step whose effect the provider's subscription shows.
+func (run *operationRun) stepOn(ctx context.Context, step billing.Step, isDone func(stripe.Subscription) bool, send func(ctx context.Context, key string, s stripe.Subscription) error) error {
+	return run.step(ctx, step,
+		func(ctx context.Context) (bool, error) {
+			s, err := run.subscription(ctx)
+			return err == nil && isDone(s), err
+		},
+		func(ctx context.Context, key string) error {
+			s, err := run.subscription(ctx)
+			if err != nil {
+				return err
+			}
+			return send(ctx, key, s)
+		})
+}
+
 // checkSuperseded refuses an operation after which another one was requested for the
 // same subscription: the last request counts. Run late, an earlier one would undo it,
 // and may charge for that. One that took effect before it was superseded completes:
