@@ -142,14 +142,20 @@ func (p User) ChangePassword(ctx context.Context, was, encoded, token string, by
 		if err := putPassword(ctx, tx, p.id, encoded, by.At, 0); err != nil {
 			return err
 		}
-		if err := endSessions(ctx, tx, p.id, token); err != nil {
-			return err
-		}
-		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
-			return err
-		}
-		return p.auditOwn(ctx, tx, by, "account.password", audit.Fields{"password": "changed"})
+		return p.finishChange(ctx, tx, token, mails, by, "account.password", audit.Fields{"password": "changed"})
 	})
+}
+
+// finishChange is the end of a change of credentials, in its transaction: the sessions in
+// all browsers but the token's end, the user is mailed, and the change is audited.
+func (p User) finishChange(ctx context.Context, tx pgx.Tx, token string, mails []Mail, by audit.Actor, action string, after audit.Fields) error {
+	if err := endSessions(ctx, tx, p.id, token); err != nil {
+		return err
+	}
+	if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
+		return err
+	}
+	return p.auditOwn(ctx, tx, by, action, after)
 }
 
 // auditOwn records a user's action on their own account in the audit log of each of

@@ -47,13 +47,7 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err
 		}
-		if err := endSessions(ctx, tx, p.id, token); err != nil {
-			return err
-		}
-		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
-			return err
-		}
-		return p.auditOwn(ctx, tx, by, "account.factor-on", audit.Fields{"authenticator": "on"})
+		return p.finishChange(ctx, tx, token, mails, by, "account.factor-on", audit.Fields{"authenticator": "on"})
 	})
 }
 
@@ -107,13 +101,7 @@ func (p User) RemoveFactor(ctx context.Context, token string, by audit.Actor, ma
 		if err := p.removeFactor(ctx, tx); err != nil {
 			return err
 		}
-		if err := endSessions(ctx, tx, p.id, token); err != nil {
-			return err
-		}
-		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
-			return err
-		}
-		return p.auditOwn(ctx, tx, by, "account.factor-off", audit.Fields{"authenticator": "off"})
+		return p.finishChange(ctx, tx, token, mails, by, "account.factor-off", audit.Fields{"authenticator": "off"})
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
-	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -91,12 +90,6 @@ func (e Auth) ReplaceForgotten(ctx context.Context, link credential.Hash, encode
 		if err := putPassword(ctx, tx, user, encoded, by.At, 0); err != nil {
 			return err
 		}
-		if err := endSessions(ctx, tx, user, noToken); err != nil {
-			return err
-		}
-		if err := pg.QueueMail(ctx, tx.Conn(), mails...); err != nil {
-			return err
-		}
-		return e.handles.User(user).auditOwn(ctx, tx, by, "account.password", audit.Fields{"password": "replaced by mail"})
+		return e.handles.User(user).finishChange(ctx, tx, noToken, mails, by, "account.password", audit.Fields{"password": "replaced by mail"})
 	})
 }
