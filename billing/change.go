@@ -40,7 +40,6 @@ const (
 	Keep      ChangeKind = "keep"       // keeps the plan and cancels scheduled and pending changes
 )
 
-// ChangeState is the progress of a change.
 type ChangeState string
 
 // The states of a change. A dropped one was cancelled, superseded or not paid in

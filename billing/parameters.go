@@ -107,7 +107,6 @@ func (s *SessionIDs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// NewParameters are the empty parameters of a kind.
 func NewParameters(kind OperationKind) (p Parameters) {
 	switch kind {
 	case OperationChange:

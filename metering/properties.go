@@ -21,7 +21,6 @@ const (
 // effect on a decision.
 type Properties string
 
-// NewProperties is the text of properties.
 func NewProperties(values map[string]string) Properties {
 	if len(values) == 0 {
 		return ""

@@ -59,7 +59,6 @@ type Limit struct {
 	Overage    Overage
 }
 
-// LimitPeriod is the period in which a limit counts.
 type LimitPeriod string
 
 // A limit counts by the calendar month of the usage, or by the subscription's period.

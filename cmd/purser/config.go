@@ -62,8 +62,7 @@ type config struct {
 	mailFrom netmail.Address
 	// keepFailures is the retention of failed requests.
 	keepFailures time.Duration
-	// keepDenials is the retention of denials.
-	keepDenials time.Duration
+	keepDenials  time.Duration
 	// verifyNew and verifyAll are the intervals of verifications; zero for none.
 	verifyNew, verifyAll, verifyLimit time.Duration
 }

@@ -34,7 +34,6 @@ type metrics struct {
 	traces       tracing // of provider calls
 }
 
-// batchMetrics are the metrics of one kind of batch.
 type batchMetrics struct{ size, seconds prometheus.Observer }
 
 // lagBuckets reach from a second to a day.

@@ -48,14 +48,12 @@ type poolCollector struct {
 	usage *store.Engine
 }
 
-// Describe implements prometheus.Collector.
 func (c poolCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{poolConnections, poolMax, poolAcquires, poolWaits, poolWaitTime, poolAbandoned, poolOpened} {
 		to <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c poolCollector) Collect(to chan<- prometheus.Metric) {
 	for _, p := range append(c.usage.PoolStats(), c.db.PoolStats()) {
 		gauge(to, poolConnections, float64(p.InUse), p.Name, "in_use")
@@ -108,14 +106,12 @@ type databaseCollector struct {
 	packed *verify.Packing
 }
 
-// Describe implements prometheus.Collector.
 func (c *databaseCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{jobsFailing, jobsSince, jobsOverdue, mailsWaiting, mailsAge, verifyAge, verifyInterval, packedEvents, packedBytes, packSkipped, packFinished} {
 		to <- d
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (c *databaseCollector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,6 @@ func (s *Server) pageRoutes(mux *http.ServeMux) {
 // pageHandler serves a hosted page of an application.
 type pageHandler func(w http.ResponseWriter, r *http.Request, p pageRequest) error
 
-// pageRequest is a request for a hosted page.
 type pageRequest struct {
 	app         ids.ID
 	token       string
@@ -60,7 +59,6 @@ type pageRequest struct {
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; manifest-src 'self'; " +
 	"form-action 'self' http: https:; frame-ancestors 'none'; base-uri 'none'"
 
-// maxPageForm is the largest form of a page.
 const maxPageForm = 4 << 10
 
 func (s *Server) servePage(at engine.HostedPage, v pageHandler) http.HandlerFunc {

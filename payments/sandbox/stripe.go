@@ -47,7 +47,6 @@ type reply struct {
 	replayed bool
 }
 
-// stripeHandler is the HTTP handler of an API operation.
 func (s *Server) stripeHandler(op operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		req := &request{Request: r, id: "req_" + s.randomText()}

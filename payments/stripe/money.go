@@ -109,7 +109,6 @@ func (c *Client) FinalizeInvoice(ctx context.Context, key, id string) error {
 	return problem(err)
 }
 
-// VoidInvoice voids an open invoice.
 func (c *Client) VoidInvoice(ctx context.Context, key, id string) error {
 	_, err := c.api.Invoices.VoidInvoice(id, &sdk.InvoiceVoidInvoiceParams{Params: keyed(ctx, key)})
 	return problem(err)

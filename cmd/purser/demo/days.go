@@ -37,7 +37,6 @@ const (
 	dayOfPrice             = 18
 )
 
-// runDay simulates a day.
 func (s *story) runDay(ctx context.Context, day int) error {
 	random := rand.New(rand.NewPCG(48, uint64(day)))
 	morning := metering.DayOf(s.now).Start + dayMillis

@@ -60,7 +60,6 @@ const (
 	reasonUpdate = "subscription_update"
 )
 
-// newInvoice drafts an invoice for a subscription.
 func (a *Account) newInvoice(env Env, s *Subscription, reason string, lines []Line) *Invoice {
 	invoice := &Invoice{
 		Head: a.newHead(env, "in_"), Customer: s.Customer, Subscription: s.ID, Metadata: s.Metadata, Reason: reason, Status: draft,

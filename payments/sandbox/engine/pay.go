@@ -57,7 +57,6 @@ func (a *Account) AnswerChallenge(env Env, token string, proven bool) (Step, err
 	return a.payHosted(env, invoice, challenge.Card, customerAuthenticated)
 }
 
-// PaySession pays a checkout session with a card.
 func (a *Account) PaySession(env Env, id string, card Card) (Step, error) {
 	session, err := Get(a.Sessions, "checkout.session", id)
 	if err != nil {

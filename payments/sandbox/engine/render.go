@@ -176,7 +176,6 @@ func (c *TestClock) render(a *Account) Doc {
 	})
 }
 
-// RenderAccount renders the account object.
 func (a *Account) RenderAccount() Doc {
 	return Doc{
 		"id": a.urls.Account, "object": "account", "charges_enabled": true, "country": "US", "default_currency": "usd",
