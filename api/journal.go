@@ -45,14 +45,11 @@ func showEntry(l reports.JournalLine) entryReply {
 		Seq:                     l.Seq,
 		Kind:                    l.Kind,
 		CreditKey:               l.CreditKey,
-		DeltaNanocredits:        l.Delta.Amount.String(),
+		DeltaNanocredits:        l.Delta.String(),
 		BalanceAfterNanocredits: l.BalanceAfter.String(),
 		CreatedAt:               l.CreatedAt,
 		IdempotencyKey:          l.IdempotencyKey,
 		ReversalOf:              l.ReversalOf,
-	}
-	if l.Delta.Out && l.Delta.Amount > 0 {
-		shown.DeltaNanocredits = "-" + shown.DeltaNanocredits
 	}
 	if t := l.Transfer; t != nil {
 		shown.Transfer = &entryTransferReply{ID: t.ID.Format(ids.Transaction), Identity: t.Identity}
