@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"cmp"
 	"strconv"
 
 	"purser/fault"
@@ -26,11 +25,13 @@ type Operation struct {
 	// provider refuses for a day.
 	Parameters Parameters
 
-	Step        Step
-	Attempt     int // from 1, for each step
-	State       OperationState
-	CreatedAt   int64
-	AttemptedAt int64 // when this step was first sent in this attempt; zero when not yet
+	Step      Step
+	Attempt   int // from 1, for each step
+	State     OperationState
+	CreatedAt int64
+	// AttemptedAt is when this step was first sent in this attempt, or last, if it
+	// charges; zero when not yet.
+	AttemptedAt int64
 }
 
 type OperationKind string
@@ -96,7 +97,9 @@ func (o Operation) NextAttempt() Operation {
 
 // Attempted is the operation as it has to be stored before its step is sent.
 func (o Operation) Attempted(now int64) Operation {
-	o.AttemptedAt = cmp.Or(o.AttemptedAt, now)
+	if o.AttemptedAt == 0 || o.Step.Charges() {
+		o.AttemptedAt = now
+	}
 	return o
 }
 

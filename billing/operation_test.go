@@ -80,6 +80,9 @@ func TestProviderKeys(t *testing.T) {
 		if again.AttemptedAt != 10 || again.ProviderKey() != op.ProviderKey() {
 			t.Errorf("got %+v", again)
 		}
+		if charged := first.AtStep(StepUpgrade).Attempted(10).Attempted(20); charged.AttemptedAt != 20 {
+			t.Errorf("a call that charges was last sent at %d", charged.AttemptedAt)
+		}
 		if fresh := again.NextAttempt().Attempted(30); fresh.AttemptedAt != 30 {
 			t.Errorf("got %+v", fresh)
 		}

@@ -11,6 +11,10 @@ const (
 	// without a caller: a customer must not be charged hours after giving up.
 	chargeWindow = int64(10 * time.Minute / time.Millisecond)
 
+	// UnsettledTime is how long a call that charges and got no definite answer may still
+	// take effect, in milliseconds.
+	UnsettledTime = int64(3 * time.Minute / time.Millisecond)
+
 	// maxAttempts is how many keys a step of a caller's request is tried under without
 	// the caller. An action has none: it stops or returns a charge, so it is tried until
 	// the provider takes or refuses it.

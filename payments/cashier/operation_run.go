@@ -91,11 +91,11 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 			}
 			op = op.NextAttempt()
 		}
+		before := op.AttemptedAt
 		op = op.Attempted(run.now)
-		if err := run.app.PutOperation(ctx, run.fence, op); err != nil {
+		if err := run.putOperation(ctx, op); err != nil {
 			return err
 		}
-		run.rec.Operation = op
 		if err := leaseError(ctx); err != nil {
 			return err
 		}
@@ -105,6 +105,10 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 			return nil
 		}
 		problem, ok := errors.AsType[*stripe.Problem](failure)
+		if ok && problem.Definite && step.Charges() && !isFinal(failure) {
+			op.AttemptedAt = before
+			return errors.Join(failure, run.putOperation(ctx, op))
+		}
 		if !ok || problem.Kind != stripe.Unavailable || !problem.Saved {
 			return failure
 		}
@@ -125,6 +129,14 @@ func (run *operationRun) stepOn(ctx context.Context, step billing.Step, isDone f
 			}
 			return send(ctx, key, s)
 		})
+}
+
+func (run *operationRun) putOperation(ctx context.Context, op billing.Operation) error {
+	err := run.app.PutOperation(ctx, run.fence, op)
+	if err == nil {
+		run.rec.Operation = op
+	}
+	return err
 }
 
 // checkSuperseded refuses an operation after which another one was requested for the

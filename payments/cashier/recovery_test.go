@@ -1,6 +1,7 @@
 package cashier_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -273,4 +274,101 @@ func TestAnOpGoesOnAfterAPageThatClosedByItself(t *testing.T) {
 	}
 	r.settle()
 	r.wantTokens(1000*million, 0)
+}
+
+// unanswered is a way to the provider on which POSTs to a path get no answer under the
+// first idempotency key. The provider does the first of them before one under another
+// key, or when it is told to.
+type unanswered struct {
+	path string
+	mu   sync.Mutex
+	key  string
+	held *http.Request
+}
+
+func (u *unanswered) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, u.path) {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	u.mu.Lock()
+	key := req.Header.Get("Idempotency-Key")
+	if u.key == "" {
+		body, err := req.GetBody()
+		if err != nil {
+			u.mu.Unlock()
+			return nil, err
+		}
+		u.key, u.held = key, req.Clone(context.WithoutCancel(req.Context()))
+		u.held.Body = body
+	}
+	first := key == u.key
+	u.mu.Unlock()
+	if first {
+		return nil, context.DeadlineExceeded
+	}
+	if err := u.release(); err != nil {
+		return nil, err
+	}
+	return http.DefaultTransport.RoundTrip(req)
+}
+
+func (u *unanswered) release() error {
+	u.mu.Lock()
+	held := u.held
+	u.held = nil
+	u.mu.Unlock()
+	if held == nil {
+		return nil
+	}
+	answer, err := http.DefaultTransport.RoundTrip(held)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+// The provider still works on an upgrade whose caller has no answer and asks under a new
+// key, for the same or for something else.
+func TestNothingIsRequestedBesideAnUpgradeWhoseOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, request := range map[string]func(*harness) (billing.Subscription, error){
+		"the same upgrade": func(r *harness) (billing.Subscription, error) { return r.change("pro") },
+		"another upgrade":  func(r *harness) (billing.Subscription, error) { return r.change("max") },
+		"a downgrade":      func(r *harness) (billing.Subscription, error) { return r.change("mini") },
+		"a cancellation":   func(r *harness) (billing.Subscription, error) { return r.cancel(true) },
+	} {
+		begin := func(t *testing.T) (*harness, *unanswered) {
+			r := shop(t)
+			r.plan("mini", 500)
+			r.plan("max", 9900, grants("tokens", 1000*million))
+			s := r.subscribe("basic", cardPays)
+			way := &unanswered{path: "/v1/subscriptions/" + s.ProviderID}
+			r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+			_, err := r.upgradeWith(newKey())
+			wantFault(t, err, fault.ProviderUnavailable)
+			return r, way
+		}
+		t.Run(name, func(t *testing.T) {
+			r, way := begin(t)
+			_, err := request(r)
+			wantFault(t, err, fault.OperationInProgress)
+			r.check(way.release())
+			r.advance(2 * time.Minute)
+			r.wantOn("pro", metering.StatusActive)
+			r.wantCollected(1000 + 2900)
+			r.wantTokens(110*million, 0)
+			if _, err = request(r); name == "the same upgrade" {
+				wantFault(t, err, fault.AlreadyOnPlan)
+			} else {
+				r.check(err)
+			}
+		})
+		t.Run(name+", once it was never done", func(t *testing.T) {
+			r, way := begin(t)
+			way.held = nil
+			r.idle.Store(true)
+			r.advance(4 * time.Minute)
+			must[billing.Subscription](r)(request(r))
+		})
+	}
 }

@@ -22,6 +22,9 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 			if err != nil {
 				return payments.Decision{}, err
 			}
+			if err := checkSettled(s); err != nil {
+				return payments.Decision{}, err
+			}
 			if err := order.CheckRoom(s.Balances); err != nil {
 				return payments.Decision{}, err
 			}
@@ -48,9 +51,18 @@ func (c *Cashier) Cancel(ctx context.Context, scope tenancy.Scope, r billing.Can
 			if err != nil {
 				return payments.Decision{}, err
 			}
-			return decideCancel(s, order, op, now), nil
+			return decideCancel(s, order, op, now), checkSettled(s)
 		},
 	})
+}
+
+// checkSettled refuses a request beside an upgrade that the provider may still be
+// charging: read now, the subscription looks as if nothing had been sent.
+func checkSettled(s payments.CustomerState) error {
+	if s.Unsettled {
+		return fault.Newf(fault.OperationInProgress, "Whether an earlier upgrade of this identity was charged is not known yet. Send that request again with its idempotency key, or this one in a few minutes.")
+	}
+	return nil
 }
 
 // runForSubscription runs a request whose result is a subscription.

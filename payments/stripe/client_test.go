@@ -2,6 +2,8 @@ package stripe_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -149,6 +151,24 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
+	for name, c := range map[string]struct {
+		status   int
+		body     string
+		definite bool
+	}{
+		"a limit":                           {http.StatusTooManyRequests, `{"error": {"message": "Too many requests."}}`, true},
+		"a lock":                            {http.StatusConflict, `{"error": {"code": "lock_timeout", "message": "Locked."}}`, true},
+		"the same request, still under way": {http.StatusConflict, `{"error": {"type": "idempotency_error", "code": "idempotency_key_in_use", "message": "In use."}}`, false},
+		"a failure":                         {http.StatusInternalServerError, `{"error": {"type": "api_error", "message": "Failed."}}`, false},
+	} {
+		t.Run("what is done is known after "+name, func(t *testing.T) {
+			t.Parallel()
+			err := stripe.New(stripe.Access{Key: "sk_test_1", Transport: answers{c.status, c.body}}).Upgrade(t.Context(), "key", stripe.Subscription{}, "price_1")
+			if problem, ok := errors.AsType[*stripe.Problem](err); !ok || problem.Kind != stripe.Unavailable || problem.Definite != c.definite {
+				t.Errorf("the problem is %#v", err)
+			}
+		})
+	}
 	t.Run("a lost answer is asked for again under the same key", func(t *testing.T) {
 		r := start(t)
 		r.inject(sandbox.Fault{Kind: sandbox.DropAfter})
@@ -221,4 +241,14 @@ func TestVerify(t *testing.T) {
 	if _, err := stripe.Verify([]byte("{}"), strings.Repeat("t=1,", 1000), []string{""}, time.Unix(1, 0)); err == nil {
 		t.Error("an empty secret is one")
 	}
+}
+
+// answers is a provider that answers everything with the same.
+type answers struct {
+	status int
+	body   string
+}
+
+func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}, "Stripe-Should-Retry": {"false"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: req}, nil
 }

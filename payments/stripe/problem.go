@@ -31,8 +31,10 @@ type Problem struct {
 	// Saved says that Stripe repeats the answer to the same idempotency key, so only
 	// another key can succeed.
 	Saved bool
-	gone  bool
-	cause error
+	// Definite says that Stripe did nothing and has nothing under way.
+	Definite bool
+	gone     bool
+	cause    error
 }
 
 func (p *Problem) Error() string { return "stripe: " + string(p.Kind) + ": " + p.Message }
@@ -78,7 +80,8 @@ func problem(err error) error {
 	}
 	return &Problem{
 		Kind: kindOf(apiErr), Message: apiErr.Msg, cause: err,
-		Saved: apiErr.HTTPStatusCode >= http.StatusInternalServerError || apiErr.HTTPStatusCode == http.StatusPaymentRequired,
+		Saved:    apiErr.HTTPStatusCode >= http.StatusInternalServerError || apiErr.HTTPStatusCode == http.StatusPaymentRequired,
+		Definite: apiErr.HTTPStatusCode < http.StatusInternalServerError && apiErr.Code != sdk.ErrorCodeIdempotencyKeyInUse,
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+
 	"purser/billing"
 	"purser/fault"
 	"purser/ids"
@@ -21,6 +23,7 @@ type CustomerState struct {
 	Changes      []billing.Change      // the identity's that are neither applied nor dropped
 	Payments     []billing.Payment     // what the identity was given for nothing
 	Balances     []metering.Balance    // of the wallet, which is locked
+	Unsettled    bool                  // whether an upgrade was just charged is not known
 }
 
 // Decision is the result of a request: what is stored before the provider is called, or
@@ -112,6 +115,13 @@ func (tx appTx) customerState(ctx context.Context, w ledger.Wallet, b BeginInput
 		if s.Credit, err = tx.Credit(ctx, b.CreditKey); err != nil {
 			return s, err
 		}
+	}
+	if b.Op.Kind == billing.OperationChange || b.Op.Kind == billing.OperationCancel {
+		unsettled, err := pg.Find(ctx, tx, countUnsettledOps, pgx.RowTo[int64], ErrUnknown, w.ID, b.Now-billing.UnsettledTime)
+		if err != nil {
+			return s, err
+		}
+		s.Unsettled = unsettled > 0
 	}
 	return s, tx.readCustomer(ctx, w, b.Identity, &s)
 }

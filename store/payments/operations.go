@@ -79,6 +79,12 @@ var (
 		WHERE o.app_id = $1 AND o.id = $2 AND l.fence > coalesce(o.fence, 0) AND l.state <> 'failed'
 			AND l.kind IN ('change', 'cancel', 'checkout')`)
 
+	// Upgrades of the wallet that may have been charged, or may yet be.
+	countUnsettledOps = pg.Declare("count unsettled ops", `
+		SELECT count(*)
+		FROM provider_ops o
+		WHERE o.app_id = $1 AND o.wallet_id = $2 AND o.state = 'running' AND o.step = '`+string(billing.StepUpgrade)+`' AND o.attempted_at > $3`)
+
 	updateOp = pg.Declare("update op", `
 		UPDATE provider_ops SET parameters = $3, step = $4, attempt = $5, attempted_at = $6, connection_id = $7, state = 'running', error = NULL
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
