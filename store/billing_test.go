@@ -158,7 +158,7 @@ func TestApplySubscription(t *testing.T) {
 		rec, change := s.checkout(t, "ann", s.plan)
 		p, err := s.Payments().ApplySubscription(t.Context(), payments.ProviderReport{
 			Connection: s.connection.ID,
-			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), CheckoutID: change.ID, Now: moment, Completes: &rec.Operation,
+			Fence:      s.lease(t, "identity:ann"), Remote: paid("sub_1", s.plan, "in_1"), CheckoutID: change.ID, Now: moment, Completes: &rec,
 			NextRefresh: func(billing.Subscription) int64 { return moment + 7 },
 		})
 		noError(t, err)

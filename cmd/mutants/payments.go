@@ -192,4 +192,6 @@ var paymentMutants = []mutant{
 		once("payments/stripe/problem.go", " && apiErr.Code != sdk.ErrorCodeIdempotencyKeyInUse", "")),
 	bug("a repeated upgrade counts from its first call", "./billing", "TestProviderKeys",
 		once("billing/operation.go", " || o.Step.Charges() {", " {")),
+	bug("a change whose upgrade another one has paid stays open", "./payments/cashier", "TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid",
+		once("store/payments/report.go", "done.DropChange = r.Completes.ChangeID", "_ = i")),
 }

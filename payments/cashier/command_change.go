@@ -347,7 +347,7 @@ func (run *operationRun) expireSession(ctx context.Context, id string) error {
 
 // complete syncs the subscription and completes the operation with it.
 func (run *operationRun) complete(ctx context.Context) error {
-	op := run.rec.Operation
-	_, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true, completes: &op})
+	rec := run.rec
+	_, err := run.c.syncSubscription(ctx, run.account, run.fence, rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true, completes: &rec})
 	return err
 }

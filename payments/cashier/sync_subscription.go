@@ -14,9 +14,9 @@ import (
 
 // syncOptions controls how a provider report is stored.
 type syncOptions struct {
-	scheduleRefresh bool               // enqueue the next refresh
-	completes       *billing.Operation // the operation that this completes
-	checkoutID      ids.ID             // the checkout that created it, if known
+	scheduleRefresh bool                      // enqueue the next refresh
+	completes       *payments.OperationRecord // the operation that this completes
+	checkoutID      ids.ID                    // the checkout that created it, if known
 }
 
 // syncSubscription reads a subscription from the provider and applies it. Requests,

@@ -10,9 +10,11 @@ import (
 
 	"purser/billing"
 	"purser/fault"
+	"purser/ids"
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
+	"purser/store"
 )
 
 func TestScenario15_AnUpgradeStartsAFullPeriodOncePaid(t *testing.T) {
@@ -109,7 +111,7 @@ func TestScenario19_ASecondUpgradeReplacesTheFirst(t *testing.T) {
 // that payment counts.
 func TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid(t *testing.T) {
 	t.Parallel()
-	for name, target := range map[string]string{"to a cheaper plan": "pro", "to a more expensive plan": "top"} {
+	for name, target := range map[string]string{"to a cheaper plan": "pro", "to a more expensive plan": "top", "to the same plan": "max"} {
 		for how, lost := range map[string]bool{"after an outage": true, "before the void": false} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				r := shop(t)
@@ -130,12 +132,22 @@ func TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid(t *testing.T) {
 				} else {
 					r.payBefore("/void", page)
 				}
-				_, err := r.cashier.Change(t.Context(), r.scope, request, key)
-				wantFault(t, err, fault.OperationInProgress)
+				if _, err := r.cashier.Change(t.Context(), r.scope, request, key); target == "max" {
+					r.check(err)
+				} else {
+					wantFault(t, err, fault.OperationInProgress)
+				}
 				r.settle()
 				r.wantOn("max", metering.StatusActive)
 				r.wantCollected(1000 + 9900)
 				r.wantTokens(1010*million, 0)
+
+				// Neither change is left open.
+				must[billing.Subscription](r)(r.cancel(true))
+				r.advance(32 * 24 * time.Hour)
+				r.wantNone()
+				_, _, err := r.store.App(r.scope).Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
+				r.check(err)
 			})
 		}
 	}

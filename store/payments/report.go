@@ -26,8 +26,9 @@ type ProviderReport struct {
 	// subscription is reported for the first time.
 	CheckoutID ids.ID
 	Now        int64
-	// Completes is the operation that this ends; its answer is the subscription.
-	Completes *billing.Operation
+	// Completes is the operation that this ends; its answer is the subscription. A change
+	// of it that the provider never had is dropped.
+	Completes *OperationRecord
 	// NextRefresh returns when to refresh the subscription; zero for no scheduled refresh.
 	NextRefresh func(billing.Subscription) int64
 }
@@ -107,9 +108,14 @@ func (tx appTx) applyReport(ctx context.Context, identity string, newID ids.ID, 
 	if r.Completes == nil {
 		return p, tx.ScheduleWake(ctx)
 	}
-	done := *r.Completes
-	done.State = billing.OperationDone
-	return p, tx.complete(ctx, &Completion{Operation: done, Answer: &p.Subscription})
+	done := Completion{Operation: r.Completes.Operation, Answer: &p.Subscription}
+	done.Operation.State = billing.OperationDone
+	own := func(c billing.Change) bool { return c.ID == r.Completes.ChangeID }
+	moved := slices.ContainsFunc(p.Changes, own)
+	if i := slices.IndexFunc(current.Changes, own); i >= 0 && !moved && current.Changes[i].State == billing.ChangeRequested {
+		done.DropChange = r.Completes.ChangeID
+	}
+	return p, tx.complete(ctx, &done)
 }
 
 // loadCurrent loads the stored state that the provider's is compared with. A
