@@ -194,4 +194,10 @@ var paymentMutants = []mutant{
 		once("billing/operation.go", " || o.Step.Charges() {", " {")),
 	bug("a change whose upgrade another one has paid stays open", "./payments/cashier", "TestAnUpgradeIsNotChargedOnceTheOneItVoidsIsPaid",
 		once("store/payments/report.go", "done.DropChange = r.Completes.ChangeID", "_ = i")),
+	bug("a deleted page stays open for ever", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
+		once("payments/stripe/checkout.go", "return Session{}, readProblem(err)", "return Session{}, problem(err)")),
+	bug("a live page that is not found expires", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
+		once("payments/cashier/sync_subscription.go", "if acct.Live || !stripe.IsGone(err) {", "if !stripe.IsGone(err) {")),
+	bug("a page that is not found yet expires", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
+		once("payments/cashier/sync_subscription.go", " || now-checkout.CreatedAt < deletedGrace {", " {")),
 }

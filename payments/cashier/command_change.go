@@ -314,7 +314,7 @@ func (run *operationRun) expireSessions(ctx context.Context) error {
 // current subscription would renew meanwhile; anything else has to wait for its
 // outcome.
 func (run *operationRun) expireSession(ctx context.Context, id string) error {
-	session, err := run.provider.Session(ctx, id)
+	session, err := run.c.session(ctx, run.account, id, run.now)
 	if err == nil && session.Status == billing.SessionOpen {
 		err = run.step(ctx, billing.StepExpire,
 			func(context.Context) (bool, error) { return false, nil },

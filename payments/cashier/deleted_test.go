@@ -9,9 +9,12 @@ import (
 
 	"purser/billing"
 	"purser/fault"
+	"purser/ids"
 	"purser/metering"
 	"purser/payments/cashier"
 	"purser/payments/stripe"
+	"purser/store"
+	"purser/store/payments"
 )
 
 // deletedObjects answers reads of subscriptions as Stripe does after the test data was
@@ -27,7 +30,11 @@ func (d deletedObjects) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !strings.Contains(req.URL.Path, "/v1/subscriptions/") {
 		return http.DefaultTransport.RoundTrip(req)
 	}
-	return &http.Response{StatusCode: d.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(d.body)), Request: req}, nil
+	return d.answer(req), nil
+}
+
+func (d deletedObjects) answer(req *http.Request) *http.Response {
+	return &http.Response{StatusCode: d.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(d.body)), Request: req}
 }
 
 func (r *harness) deleteSubscriptions(status int, body string) {
@@ -140,4 +147,68 @@ func withDeletedCustomer(t *testing.T) *harness {
 	r.settle()
 	r.dropWebhooks.Store(false)
 	return r
+}
+
+// deletedSessions answers reads of checkout sessions as if they had been deleted.
+type deletedSessions struct{}
+
+func (deletedSessions) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet || !strings.Contains(req.URL.Path, "/v1/checkout/sessions/") {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	return deletedObjects{http.StatusNotFound, strings.Replace(missingSubscription, "subscription", "checkout.session", 1)}.answer(req), nil
+}
+
+func (r *harness) deleteSessions() {
+	r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = deletedSessions{} })
+}
+
+func TestAPageThatTheProviderDeletedHasExpired(t *testing.T) {
+	t.Parallel()
+	wantState := func(r *harness, page cashier.Page, state string) {
+		r.Helper()
+		if c := must[payments.Checkout](r)(r.store.Payments(r.scope).CheckoutByID(r.Context(), page.ID)); c.State != state {
+			r.Errorf("the checkout is %s, want %s", c.State, state)
+		}
+	}
+	// opened is ada with a page of each kind. They expire at the provider without a report.
+	opened := func(t *testing.T) (r *harness, topUp, checkout cashier.Page) {
+		r = shop(t)
+		topUp, checkout = r.topUp(3000), r.checkout("basic")
+		r.dropWebhooks.Store(true)
+		return r, topUp, checkout
+	}
+	t.Run("when it is refreshed", func(t *testing.T) {
+		r, topUp, checkout := opened(t)
+		r.deleteSessions()
+		r.advance(24 * time.Hour)
+		wantState(r, topUp, string(billing.TopUpExpired))
+		wantState(r, checkout, string(billing.ChangeDropped))
+		r.wantNothingFailing()
+		_, _, err := r.store.App(r.scope).Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
+		r.check(err)
+	})
+	t.Run("when there is another checkout", func(t *testing.T) {
+		r, _, checkout := opened(t)
+		r.advance(2 * time.Hour)
+		r.deleteSessions()
+		r.checkout("pro")
+		wantState(r, checkout, string(billing.ChangeDropped))
+	})
+	t.Run("but not in its first hour", func(t *testing.T) {
+		r, _, checkout := opened(t)
+		r.deleteSessions()
+		if _, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("pro"), newKey()); err == nil {
+			t.Error("another page is open")
+		}
+		wantState(r, checkout, string(billing.ChangePending))
+	})
+	t.Run("but not in live mode", func(t *testing.T) {
+		r, topUp, _ := opened(t)
+		r.advance(2 * time.Hour)
+		r.deleteSessions()
+		session := must[payments.Checkout](r)(r.store.Payments(r.scope).CheckoutByID(t.Context(), topUp.ID)).SessionID
+		r.check(r.cashier.RefreshSessionAsLive(t.Context(), r.scope, session))
+		wantState(r, topUp, string(billing.TopUpOpen))
+	})
 }

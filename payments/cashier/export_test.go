@@ -104,6 +104,17 @@ func (c *Cashier) SyncAsLive(ctx context.Context, scope tenancy.Scope, identity,
 	})
 }
 
+// RefreshSessionAsLive refreshes a checkout session as if its account were in live mode.
+func (c *Cashier) RefreshSessionAsLive(ctx context.Context, scope tenancy.Scope, id string) error {
+	acct, err := c.account(ctx, scope)
+	if err != nil {
+		return err
+	}
+	acct.Live = true
+	_, err = c.refreshSession(ctx, acct, acct.job(queue.JobSession, id, 0))
+	return err
+}
+
 // PruneAll runs the retention.
 func (c *Cashier) PruneAll(ctx context.Context) error { return c.pruneAll(ctx) }
 

@@ -174,7 +174,7 @@ func (c *Cashier) alertOnMissing(ctx context.Context, acct account, err error, o
 
 func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
 	id := job.Object
-	session, err := acct.provider.Session(ctx, id)
+	session, err := c.session(ctx, acct, id, c.nowAt(acct.ClockOffset))
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
@@ -184,11 +184,11 @@ func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Jo
 	}
 	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		// Read again under the lease.
-		session, err := acct.provider.Session(ctx, id)
+		now := c.nowAt(fence.ClockOffset)
+		session, err := c.session(ctx, acct, id, now)
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		now := c.nowAt(fence.ClockOffset)
 		switch {
 		case session.Status == billing.SessionOpen:
 			next = delayOverdue(session.ExpiresAt+refreshDelay, now)

@@ -94,7 +94,7 @@ const (
 	// refreshDelay is how long after an expected event an object is refreshed without
 	// a webhook.
 	refreshDelay = int64(time.Minute / time.Millisecond)
-	// deletedGrace is how old a subscription is at least that counts as deleted.
+	// deletedGrace is how old a subscription or session is at least that counts as deleted.
 	deletedGrace = int64(time.Hour / time.Millisecond)
 	// overdueInterval is the time between two refreshes of an overdue object.
 	overdueInterval = int64(6 * time.Hour / time.Millisecond)
@@ -119,6 +119,24 @@ func delayOverdue(next, now int64) int64 {
 		return now + overdueInterval
 	}
 	return next
+}
+
+// session reads a checkout session. An open one that the provider no longer has has
+// expired, by the rules of deletedSubscription.
+func (c *Cashier) session(ctx context.Context, acct account, id string, now int64) (stripe.Session, error) {
+	session, err := acct.provider.Session(ctx, id)
+	if acct.Live || !stripe.IsGone(err) {
+		return session, err
+	}
+	checkout, findErr := c.options.Store.Payments(acct.scope).CheckoutBySession(ctx, id)
+	if findErr = ignoreNotFound(findErr); findErr != nil {
+		return session, findErr
+	}
+	if !checkout.IsUnderWay() || now-checkout.CreatedAt < deletedGrace {
+		return session, err
+	}
+	session.ID, session.Status, session.ExpiresAt = id, billing.SessionExpired, checkout.ExpiresAt
+	return session, nil
 }
 
 // applySession stores the state of a checkout session and syncs the subscription that

@@ -87,7 +87,7 @@ func (c *Client) createSession(p *sdk.CheckoutSessionParams) (Session, error) {
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	s, err := c.api.CheckoutSessions.Get(id, &sdk.CheckoutSessionParams{Params: params(ctx, "payment_intent")})
 	if err != nil {
-		return Session{}, problem(err)
+		return Session{}, readProblem(err)
 	}
 	return sessionOf(s), nil
 }

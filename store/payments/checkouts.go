@@ -45,6 +45,11 @@ func (c Checkout) IsOpen() bool {
 	return c.State == "requested" || c.State == "open" || c.State == "pending" && c.URL != ""
 }
 
+// IsUnderWay reports whether the checkout may still be paid, or is being paid.
+func (c Checkout) IsUnderWay() bool {
+	return c.IsOpen() || c.State == "pending" || c.State == "processing"
+}
+
 // Both halves of a checkout have the same columns.
 const (
 	changeCheckouts = `
