@@ -200,4 +200,10 @@ var paymentMutants = []mutant{
 		once("payments/cashier/sync_subscription.go", "if acct.Live || !stripe.IsGone(err) {", "if !stripe.IsGone(err) {")),
 	bug("a page that is not found yet expires", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
 		once("payments/cashier/sync_subscription.go", " || now-checkout.CreatedAt < deletedGrace {", " {")),
+	bug("a downgrade ends a trial", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
+		once("payments/stripe/schedules.go", "same.TrialEnd = sdk.Int64(running.TrialEnd)", "same.TrialEnd = nil")),
+	bug("a downgrade sends a trial that is over", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
+		once("payments/stripe/schedules.go", "if running.TrialEnd > running.StartDate {", "if running.TrialEnd > 0 {")),
+	bug("a downgrade forgets which card pays", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
+		once("payments/stripe/schedules.go", "if method := running.DefaultPaymentMethod; method != nil {", "if method := running.DefaultPaymentMethod; method != nil && method.ID == \"\" {")),
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -251,4 +252,53 @@ type answers struct {
 
 func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}, "Stripe-Should-Retry": {"false"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: req}, nil
+}
+
+// recording answers like answers, and keeps the form that was posted.
+type recording struct {
+	answers
+	form *url.Values
+}
+
+func (r recording) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPost {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return nil, err
+		}
+		if *r.form, err = url.ParseQuery(string(body)); err != nil {
+			return nil, err
+		}
+	}
+	return r.answers.RoundTrip(req)
+}
+
+// The trial and the payment method were set at Stripe.
+func TestTheRunningPhaseIsSentAgainAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		phase string
+		trial string
+		card  string
+	}{
+		"in a trial":              {`"trial_end": 1900, "default_payment_method": "pm_1"`, "1900", "pm_1"},
+		"in a trial to its end":   {`"trial_end": 2000, "default_payment_method": null`, "2000", ""},
+		"after a trial":           {`"trial_end": 1000, "default_payment_method": null`, "", ""},
+		"without either of these": {`"trial_end": null, "default_payment_method": null`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			schedule := `{"id": "sub_sched_1", "object": "subscription_schedule", "current_phase": {"start_date": 1000, "end_date": 2000},
+				"phases": [{"start_date": 1000, "end_date": 2000, "items": [{"price": "price_1", "quantity": 1}], ` + c.phase + `}]}`
+			var sent url.Values
+			client := stripe.New(stripe.Access{Key: "sk_test_1", Transport: recording{answers{http.StatusOK, schedule}, &sent}})
+			if err := client.SetPhases(t.Context(), "key", "sub_sched_1", "price_2"); err != nil {
+				t.Fatal(err)
+			}
+			if sent.Get("phases[0][trial_end]") != c.trial || sent.Get("phases[0][default_payment_method]") != c.card ||
+				sent.Get("phases[0][items][0][price]") != "price_1" || sent.Get("phases[1][items][0][price]") != "price_2" {
+				t.Errorf("it was sent as %v", sent)
+			}
+		})
+	}
 }

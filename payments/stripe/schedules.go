@@ -18,8 +18,8 @@ func (c *Client) CreateSchedule(ctx context.Context, key, subscriptionID string)
 
 // SetPhases makes a schedule change the price at the renewal and release the
 // subscription an interval later. An update replaces all phases, so the current one is
-// sent again with its dates and prices. Discounts and tax rates that were set on the
-// subscription at Stripe are not part of it.
+// sent again with its dates, prices, trial and payment method. Discounts and tax rates
+// that were set on the subscription at Stripe are not part of it.
 func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) error {
 	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
 	if err != nil {
@@ -34,15 +34,22 @@ func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) e
 			running = phase
 		}
 	}
+	same := &sdk.SubscriptionSchedulePhaseParams{
+		StartDate: sdk.Int64(running.StartDate), EndDate: sdk.Int64(running.EndDate),
+		Items: sameItems(running), ProrationBehavior: sdk.String("none"),
+	}
+	if running.TrialEnd > running.StartDate { // an earlier trial is over
+		same.TrialEnd = sdk.Int64(running.TrialEnd)
+	}
+	if method := running.DefaultPaymentMethod; method != nil {
+		same.DefaultPaymentMethod = sdk.String(method.ID)
+	}
 	_, err = c.api.SubscriptionSchedules.Update(scheduleID, &sdk.SubscriptionScheduleParams{
 		Params:            keyed(ctx, key),
 		EndBehavior:       sdk.String(string(sdk.SubscriptionScheduleEndBehaviorRelease)),
 		ProrationBehavior: sdk.String("none"),
 		Phases: []*sdk.SubscriptionSchedulePhaseParams{
-			{
-				StartDate: sdk.Int64(running.StartDate), EndDate: sdk.Int64(running.EndDate),
-				Items: sameItems(running), ProrationBehavior: sdk.String("none"),
-			},
+			same,
 			{
 				Items:      []*sdk.SubscriptionSchedulePhaseItemParams{{Price: sdk.String(price), Quantity: sdk.Int64(1)}},
 				Iterations: sdk.Int64(1), ProrationBehavior: sdk.String("none"),
