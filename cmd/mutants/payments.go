@@ -206,4 +206,8 @@ var paymentMutants = []mutant{
 		once("payments/stripe/schedules.go", "if running.TrialEnd > running.StartDate {", "if running.TrialEnd > 0 {")),
 	bug("a downgrade forgets which card pays", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
 		once("payments/stripe/schedules.go", "if method := running.DefaultPaymentMethod; method != nil {", "if method := running.DefaultPaymentMethod; method != nil && method.ID == \"\" {")),
+	bug("a retired plan traps its subscribers", "./payments/cashier", "TestASubscriberOfARetiredPlanCanDowngrade",
+		once("payments/cashier/sync_plan.go", "Name: plan.Name, Active: true}", "Name: plan.Name, Active: plan.Active}")),
+	bug("a product that an earlier release deactivated refuses downgrades", "./payments/cashier", "TestASubscriberOfARetiredPlanCanDowngrade",
+		once("payments/cashier/command_change.go", "\tif err != nil || product.Active {\n", "\tif err != nil || product.ID != \"\" {\n")),
 }

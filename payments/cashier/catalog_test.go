@@ -163,11 +163,49 @@ func TestAPlanIsPutRightAtTheProvider(t *testing.T) {
 	r.patchPlan("basic", billing.PlanPatch{Name: &name, Active: &off})
 	r.settle()
 	updates := r.callsTo("POST /v1/products/" + r.readPlan("basic").ProductReference())
-	if len(updates) != 1 || updates[0].Get("name") != name || updates[0].Get("active") != "false" {
+	if len(updates) != 1 || updates[0].Get("name") != name || updates[0].Get("active") != "true" {
 		t.Errorf("the provider was told %v", updates)
 	}
 	_, err := r.cashier.SubscriptionCheckout(t.Context(), r.scope, r.checkoutRequest("basic"), newKey())
 	wantFault(t, err, fault.PlanInactive)
+}
+
+func TestASubscriberOfARetiredPlanCanDowngrade(t *testing.T) {
+	t.Parallel()
+	// retired is ada on a plan that is no longer sold.
+	retired := func(t *testing.T) (r *harness, product string) {
+		r = shop(t)
+		r.subscribe("pro", cardPays)
+		off := false
+		r.patchPlan("pro", billing.PlanPatch{Active: &off})
+		r.settle()
+		return r, "/v1/products/" + r.readPlan("pro").ProductReference()
+	}
+	wantDowngrade := func(r *harness) {
+		r.Helper()
+		r.changed("basic")
+		r.advance(32 * 24 * time.Hour)
+		r.wantOn("basic", metering.StatusActive)
+		r.wantCollected(2900 + 1000)
+	}
+	deactivated := url.Values{"active": {"false"}}
+	t.Run("and renews on the cheaper plan", func(t *testing.T) {
+		r, _ := retired(t)
+		wantDowngrade(r)
+	})
+	t.Run("when an earlier release has deactivated the product", func(t *testing.T) {
+		r, product := retired(t)
+		r.provider(product, deactivated)
+		wantDowngrade(r)
+	})
+	t.Run("and the daily sync activates its product", func(t *testing.T) {
+		r, product := retired(t)
+		r.provider(product, deactivated)
+		r.advance(25 * time.Hour)
+		if got := r.askProvider(http.MethodGet, product, nil); got["active"] != true {
+			t.Errorf("the product is %v", got)
+		}
+	})
 }
 
 func TestAPlanIsSoldAtItsOwnAmount(t *testing.T) {

@@ -159,6 +159,9 @@ func (run *operationRun) activatePrice(ctx context.Context, id string) error {
 		return err
 	}
 	price, err := run.provider.Price(ctx, id)
+	if err == nil {
+		err = run.activateProduct(ctx, price.ProductID)
+	}
 	if err != nil || price.Active {
 		return err
 	}
@@ -167,6 +170,17 @@ func (run *operationRun) activatePrice(ctx context.Context, id string) error {
 		return err
 	}
 	return run.provider.SetPriceActive(ctx, "psr:offer:"+ids.New().String(), id, true)
+}
+
+// activateProduct reactivates a product that an earlier release deactivated with its
+// plan.
+func (run *operationRun) activateProduct(ctx context.Context, id string) error {
+	product, err := run.provider.Product(ctx, id)
+	if err != nil || product.Active {
+		return err
+	}
+	product.Active = true
+	return run.provider.UpdateProduct(ctx, "psr:offer:"+ids.New().String(), product)
 }
 
 // setCancelFlag sets or clears cancel_at_period_end. A schedule has to be released

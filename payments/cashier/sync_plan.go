@@ -62,7 +62,9 @@ func (c *Cashier) pushPlan(ctx context.Context, acct account, plan billing.Plan,
 	// also against an earlier attempt whose failure the provider has saved.
 	key := "psr:" + plan.ID.Format(ids.Plan) + ":" + strconv.FormatInt(plan.Sync.Version, 10) + ":" + strconv.Itoa(tries) + ":" + ids.New().String()
 	metadata := map[string]string{metaApp: acct.scope.AppID.Format(ids.Application), metaPlan: plan.Key}
-	wanted := stripe.Product{ID: plan.ProductReference(), Name: plan.Name, Active: plan.Active}
+	// Also of a plan that is no longer sold: at an inactive product, its subscribers could
+	// not change to another plan.
+	wanted := stripe.Product{ID: plan.ProductReference(), Name: plan.Name, Active: true}
 	switch there, err := acct.provider.Product(ctx, wanted.ID); {
 	case stripe.Is(err, stripe.NotFound):
 		if err := acct.provider.CreateProduct(ctx, key+":product", wanted, metadata); err != nil {

@@ -225,6 +225,9 @@ func TestUpgrade(t *testing.T) {
 		archived := r.price(2900, func(p *stripe.PriceParams) { p.Active = stripe.Bool(false) })
 		_, err = r.upgrade(s, archived)
 		wantRefusal(t, err, http.StatusBadRequest, "", "inactive")
+		ok[*stripe.Product](t)(r.api.Products.Update(big.Product.ID, &stripe.ProductParams{Active: stripe.Bool(false)}))
+		_, err = r.upgrade(s, big)
+		wantRefusal(t, err, http.StatusBadRequest, "", "product is not active")
 	})
 
 	t.Run("with proration gives the unused days back", func(t *testing.T) {

@@ -55,13 +55,24 @@ func (a *Account) usablePrice(id, param string) (*Price, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !price.Active {
-		return nil, invalid(param, "The price specified is inactive. This field only accepts active prices.")
+	if err := a.checkActive(price, param); err != nil {
+		return nil, err
 	}
 	if !price.Recurring() {
 		return nil, invalid(param, "The price specified is set to `type=one_time` but this field only accepts prices with `type=recurring`.")
 	}
 	return price, nil
+}
+
+// checkActive refuses an archived price, and one of an archived product.
+func (a *Account) checkActive(price *Price, param string) error {
+	switch {
+	case !price.Active:
+		return invalid(param, "The price specified is inactive. This field only accepts active prices.")
+	case !a.Products.Get(price.Product).Active:
+		return invalid(param, "Price `%s` is not available to be purchased because its product is not active.", price.ID)
+	}
+	return nil
 }
 
 // checkItems validates the items together.

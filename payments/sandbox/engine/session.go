@@ -188,8 +188,8 @@ func (a *Account) addLine(env Env, session *Session, n int, want NewSessionLine)
 func (a *Account) linePrice(env Env, param string, want NewSessionLine) (*Price, error) {
 	if want.Inline == nil {
 		price, err := find(a.Prices, "price", param+"[price]", want.Price)
-		if err == nil && !price.Active {
-			err = invalid(param+"[price]", "The price specified is inactive. This field only accepts active prices.")
+		if err == nil {
+			err = a.checkActive(price, param+"[price]")
 		}
 		return price, err
 	}

@@ -74,6 +74,15 @@ var refusals = map[string]rule{
 			return err
 		},
 	},
+	"a price of an archived product cannot be subscribed to": {
+		refusal{http.StatusBadRequest, "", "not active"},
+		func(g *target) error {
+			customer, price := g.customer("pm_card_visa"), g.price(2900)
+			ok(g.api.Products.Update(price.Product.ID, &stripe.ProductParams{Active: stripe.Bool(false)}))(g)
+			_, err := g.api.Subscriptions.New(&stripe.SubscriptionParams{Customer: &customer.ID, Items: []*stripe.SubscriptionItemsParams{{Price: &price.ID}}})
+			return err
+		},
+	},
 	"a price never changes its amount": {
 		refusal{http.StatusBadRequest, "parameter_unknown", "unit_amount"},
 		func(g *target) error {
