@@ -6,11 +6,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"purser/api"
 	"purser/keys"
@@ -169,11 +173,64 @@ func TestAnApplicationHasEightCatalogsAtOnce(t *testing.T) {
 		held = append(held, tn.hold("/v1/catalog/preview"))
 	}
 	tn.post("/v1/catalog/preview", catalog).refused("overloaded")
+	tn.get("/v1/catalog").refused("overloaded")
 	tn.post("/v1/events/batch", batchOf(fields{"id": newName(), "identity": newHolder(), "feature": "chat"})).is(200)
 	for _, h := range held {
 		h.finish(t, catalog).is(200)
 	}
 	tn.post("/v1/catalog/preview", catalog).is(200)
+}
+
+// stuckClient reads nothing of a response until it is freed.
+type stuckClient struct {
+	*httptest.ResponseRecorder
+	writing chan<- struct{}
+	free    <-chan struct{}
+}
+
+func (c stuckClient) Write(part []byte) (int, error) {
+	c.writing <- struct{}{}
+	<-c.free
+	return c.ResponseRecorder.Write(part)
+}
+
+// TestUnreadRepliesAreBounded holds replies in memory that an application does not read: it
+// has half of the limit, and keeps no other from its replies, nor itself from usage.
+func TestUnreadRepliesAreBounded(t *testing.T) {
+	t.Parallel()
+	tn, other := newRuledTenant(t), newTenant(t)
+	var credits []fields
+	for i := range 250 {
+		credits = append(credits, fields{"key": fmt.Sprintf("credit-%d", i), "name": strings.Repeat("x", 100), "unit": "coin"})
+	}
+	for _, c := range []*tenant{tn, other} {
+		c.applies(catalogOf(credits...), nil).is(200)
+	}
+	size := len(other.get("/v1/catalog").is(200).body)
+	n := limitedNode(t, api.Options{MaxUnsent: int64(4*size) + 4096}) // the applications differ a bit
+	writing, free := make(chan struct{}, 1), make(chan struct{})
+	var clients errgroup.Group
+	for range 2 {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/catalog", nil)
+		request.Header.Set("Authorization", "Bearer "+tn.key)
+		clients.Go(func() error {
+			n.handler.ServeHTTP(stuckClient{httptest.NewRecorder(), writing, free}, request)
+			return nil
+		})
+		<-writing
+	}
+	stuck := tn.on(n)
+	if wait := stuck.get("/v1/catalog").refused("overloaded").header.Get("Retry-After"); wait != "1" {
+		t.Errorf("Retry-After is %q", wait)
+	}
+	stuck.get("/v1/application").is(200)
+	stuck.post("/v1/events/batch", batchOf(fields{"id": newName(), "identity": newHolder(), "feature": "chat"})).is(200)
+	other.on(n).get("/v1/catalog").is(200)
+	close(free)
+	if err := clients.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	stuck.get("/v1/catalog").is(200)
 }
 
 // TestOverload has four requests in flight at most, of which one application can

@@ -71,7 +71,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		defer s.inFlight.Leave(c.scope.AppID, weight)
-		if weight > 1 && !r.usage {
+		if r.catalog {
 			if err := s.catalogs.Enter(c.scope.AppID, 1); err != nil {
 				return err
 			}
@@ -84,6 +84,9 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 		if out.stream != nil {
 			c.header.Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 			return httpd.Stream(ec, out.stream)
+		}
+		if r.method == http.MethodGet { // what a refused client reads again, and has not changed
+			return httpd.WriteCountedJSON(ec, out.status, out.body, s.unsent, c.scope.AppID)
 		}
 		return httpd.WriteJSON(ec, out.status, out.body)
 	}

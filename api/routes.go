@@ -14,6 +14,7 @@ type route struct {
 	handle      func(*call) (reply, error)
 	usage       bool // events and checks: the transaction compares the key, so a cached key is enough
 	streamed    bool // takes as long as the client reads
+	catalog     bool // of the whole catalog, which takes much memory
 }
 
 // routes lists all operations that require a key.
@@ -41,9 +42,9 @@ func (s *Server) routes() []route {
 		get("/v1/plans/{key}", tenancy.PlansRead, s.getPlan),
 		patch("/v1/plans/{key}", tenancy.PlansWrite, s.updatePlan),
 
-		also(tenancy.FeaturesRead, also(tenancy.PlansRead, get("/v1/catalog", tenancy.CreditsRead, s.getCatalog))),
-		also(tenancy.FeaturesRead, also(tenancy.PlansRead, post("/v1/catalog/preview", tenancy.CreditsRead, s.previewCatalog))),
-		also(tenancy.FeaturesWrite, also(tenancy.PlansWrite, post("/v1/catalog/apply", tenancy.CreditsWrite, s.applyCatalog))),
+		also(tenancy.FeaturesRead, also(tenancy.PlansRead, wholeCatalog(get("/v1/catalog", tenancy.CreditsRead, s.getCatalog)))),
+		also(tenancy.FeaturesRead, also(tenancy.PlansRead, wholeCatalog(post("/v1/catalog/preview", tenancy.CreditsRead, s.previewCatalog)))),
+		also(tenancy.FeaturesWrite, also(tenancy.PlansWrite, wholeCatalog(post("/v1/catalog/apply", tenancy.CreditsWrite, s.applyCatalog)))),
 
 		get("/v1/subscriptions/{identity}", tenancy.SubscriptionsRead, s.getSubscription),
 		post("/v1/subscriptions/{identity}/change", tenancy.SubscriptionsWrite, s.changeSubscription),
@@ -117,6 +118,11 @@ func remove(path string, p tenancy.Permission, handle func(*call) (reply, error)
 // also requires another permission.
 func also(p tenancy.Permission, r route) route {
 	r.permissions = r.permissions.With(p)
+	return r
+}
+
+func wholeCatalog(r route) route {
+	r.catalog = true
 	return r
 }
 

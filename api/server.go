@@ -36,9 +36,12 @@ const (
 	refusalsPerDelay   = 128
 	maxDelayed         = 4096
 	defaultMaxInFlight = 4096
-	// catalogsAtOnce bounds the catalogs that are compared or applied, of which an
+	// catalogsAtOnce bounds the catalogs that are read, compared or applied, of which an
 	// application gets half: one of 1 MiB can hold 37,000 objects, 13 MiB in memory.
 	catalogsAtOnce = 16
+	// maxUnsent bounds the memory of replies to reads whose clients read slowly, of which an
+	// application gets half.
+	maxUnsent = 64 << 20
 )
 
 // Options configures a Server. All but the first four fields have defaults.
@@ -60,6 +63,9 @@ type Options struct {
 	// MaxExports is the limit of concurrent exports, of which an application gets half; 2 if
 	// zero.
 	MaxExports int
+	// MaxUnsent is the limit of bytes of replies to reads that are not sent yet, of which an
+	// application gets half; 64 MiB if zero.
+	MaxUnsent int64
 	// BaseURL is the public URL in the served document; "/" if empty.
 	BaseURL string
 	// NetworkOf returns the client network of a request. If nil, all share one.
@@ -86,6 +92,7 @@ type Server struct {
 	delayed    atomic.Int64            // refusals waiting in SlowDown
 	exports    *httpd.InFlight[ids.ID] // by application
 	catalogs   *httpd.InFlight[ids.ID]
+	unsent     *httpd.InFlight[ids.ID] // bytes
 }
 
 // New compiles the OpenAPI document and creates the server.
@@ -122,6 +129,7 @@ func New(o Options) (*Server, error) {
 		stopped:    make(chan struct{}),
 		exports:    httpd.NewInFlight[ids.ID](int64(cmp.Or(o.MaxExports, exportsAtOnce))),
 		catalogs:   httpd.NewInFlight[ids.ID](catalogsAtOnce),
+		unsent:     httpd.NewInFlight[ids.ID](cmp.Or(o.MaxUnsent, maxUnsent)),
 	}, nil
 }
 

@@ -161,6 +161,25 @@ func WriteJSON(ec echo.Context, code int, body any) error {
 	return writeJSON(ec, code, text)
 }
 
+// smallReply fits into the buffers of a connection.
+const smallReply = 16 << 10
+
+// WriteCountedJSON is WriteJSON, refused when the owner has too much that its clients don't
+// read. It counts bytes.
+func WriteCountedJSON[K comparable](ec echo.Context, code int, body any, unsent *InFlight[K], owner K) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	if size := int64(len(text)); size > smallReply {
+		if err := unsent.Enter(owner, size); err != nil {
+			return err
+		}
+		defer unsent.Leave(owner, size)
+	}
+	return writeJSON(ec, code, text)
+}
+
 func writeJSON(ec echo.Context, code int, text []byte) error {
 	response := ec.Response()
 	header := response.Header()
