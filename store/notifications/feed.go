@@ -14,7 +14,7 @@ import (
 const (
 	// MaxPage is how many notifications a page of the feed has at most.
 	MaxPage = 200
-	// maxScan bounds how many notifications a filtered page reads.
+	// maxScan bounds how many notifications a page that is filtered by types reads.
 	maxScan = 5_000
 )
 
@@ -36,6 +36,11 @@ var (
 		WHERE n.app_id = $1 AND n.wallet_id = (SELECT i.id FROM wallets i WHERE i.app_id = $1 AND i.identity = $6)
 		  AND n.seq > $2 AND n.seq <= $3 AND (cardinality($4::text[]) = 0 OR n.type = ANY ($4))
 		ORDER BY n.seq LIMIT $5`)
+
+	findScanEnd = pg.Declare("find end of a scan of a wallet's notifications", `
+		SELECT n.seq FROM notifications n
+		WHERE n.app_id = $1 AND n.wallet_id = (SELECT i.id FROM wallets i WHERE i.app_id = $1 AND i.identity = $2) AND n.seq > $3 AND n.seq <= $4
+		ORDER BY n.seq OFFSET $5 LIMIT 1`)
 
 	selectNotification = pg.Declare("select notification", `
 		SELECT `+notificationColumns+`
@@ -86,6 +91,11 @@ func feedPage(ctx context.Context, tx *pg.Tx, q Query) (Page, error) {
 	statement, args := readFeed, []any{q.After, end, typeNames(q.Types), q.Limit}
 	if q.Identity != "" {
 		end = held.Last // the index has the notifications of the wallet alone
+		if len(q.Types) > 0 {
+			if end, err = scanEnd(ctx, tx, findScanEnd, end, q.Identity, q.After, end); err != nil {
+				return Page{}, err
+			}
+		}
 		statement, args = readWalletFeed, []any{q.After, end, typeNames(q.Types), q.Limit, q.Identity}
 	}
 	page := Page{NextAfter: max(q.After, end), Oldest: held.Oldest, Last: held.Last}
@@ -97,6 +107,16 @@ func feedPage(ctx context.Context, tx *pg.Tx, q Query) (Page, error) {
 	}
 	page.More = page.NextAfter < held.Last
 	return page, nil
+}
+
+// scanEnd is where a page of one wallet ends that reads maxScan of its notifications, or the
+// given end when there are fewer.
+func scanEnd(ctx context.Context, tx *pg.Tx, statement pg.Statement, end int64, args ...any) (int64, error) {
+	found, err := pg.Collect(ctx, tx, statement, pgx.RowTo[int64], append(args, maxScan-1)...)
+	if err != nil || len(found) == 0 {
+		return end, err
+	}
+	return found[0], nil
 }
 
 // Notification reads one by its id. One without a number is not there yet.

@@ -64,6 +64,11 @@ var (
 		FROM notifications n LEFT JOIN wallets w ON w.app_id = $1 AND w.id = n.wallet_id
 		WHERE n.app_id = $1 AND n.wallet_id = $6 AND n.seq < $2 AND n.seq >= $3 AND (cardinality($4::text[]) = 0 OR n.type = ANY ($4))
 		ORDER BY n.seq DESC LIMIT $5`)
+
+	findScanStart = pg.Declare("find start of a scan of a wallet's notifications", `
+		SELECT n.seq FROM notifications n
+		WHERE n.app_id = $1 AND n.wallet_id = $2 AND n.seq < $3 AND n.seq >= $4
+		ORDER BY n.seq DESC OFFSET $5 LIMIT 1`)
 )
 
 // Shown is a delivery with its newest attempt.
@@ -166,6 +171,11 @@ func newest(ctx context.Context, tx *pg.Tx, q Backwards) (list []notify.Notifica
 	statement, args := readFeedBackwards, []any{q.Before, start, typeNames(q.Types), q.Limit}
 	if !q.WalletID.IsZero() {
 		start = held.Oldest // the index has the notifications of the wallet alone
+		if len(q.Types) > 0 {
+			if start, err = scanEnd(ctx, tx, findScanStart, start, q.WalletID, q.Before, start); err != nil {
+				return nil, 0, err
+			}
+		}
 		statement, args = readWalletBackwards, []any{q.Before, start, typeNames(q.Types), q.Limit, q.WalletID}
 	}
 	if list, err = pg.Collect(ctx, tx, statement, readNotification, args...); err != nil {
