@@ -95,7 +95,7 @@ func (s *Server) waitForFeed(c *call, wait time.Duration, read func(context.Cont
 	defer s.waiting.Leave(c.scope.AppID, 1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), wait+requestTimeout)
 	defer cancel()
-	if err := s.deliveries.Wait(ctx, c.scope.AppID, min(wait, maxWait), s.stopped, read); err != nil {
+	if err := s.deliveries.Wait(ctx, c.scope, min(wait, maxWait), s.stopped, read); err != nil {
 		return err
 	}
 	again := *c

@@ -119,6 +119,15 @@ func scanEnd(ctx context.Context, tx *pg.Tx, statement pg.Statement, end int64, 
 	return found[0], nil
 }
 
+// Last is the highest number, or zero before the first.
+func (a App) Last(ctx context.Context) (int64, error) {
+	feeds, err := pg.ListAll(ctx, a.app, selectFeed, pgx.RowToStructByPos[feed])
+	if err != nil || len(feeds) == 0 {
+		return 0, err
+	}
+	return feeds[0].Last, nil
+}
+
 // Notification reads one by its id. One without a number is not there yet.
 func (a App) Notification(ctx context.Context, id ids.ID) (notify.Notification, error) {
 	return pg.FindOne(ctx, a.app, selectNotification, readNotification, fault.New(fault.NotificationNotFound), id)
