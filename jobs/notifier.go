@@ -76,12 +76,20 @@ type notifier struct {
 	waiting map[target]bool
 	order   []target // of waiting, the longest waiting first
 	running map[target]bool
-	busy    map[Lane]int // how many of each run
+	busy    map[Lane]int      // how many of each run
+	ofOrg   map[orgInLane]int // of those, how many are of one organization
 	signal  chan struct{}
 }
 
+type orgInLane struct {
+	lane Lane
+	org  ids.ID
+}
+
+func (t target) orgInLane() orgInLane { return orgInLane{t.lane, t.scope.OrgID} }
+
 func newNotifier() *notifier {
-	return &notifier{waiting: map[target]bool{}, running: map[target]bool{}, busy: map[Lane]int{}, signal: make(chan struct{}, 1)}
+	return &notifier{waiting: map[target]bool{}, running: map[target]bool{}, busy: map[Lane]int{}, ofOrg: map[orgInLane]int{}, signal: make(chan struct{}, 1)}
 }
 
 func (n *notifier) notify(t target) {
@@ -99,23 +107,45 @@ func (n *notifier) takeReady() []target {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var ready []target
-	n.order = slices.DeleteFunc(n.order, func(t target) bool {
-		if n.running[t] || n.busy[t.lane] == maxConcurrentApps {
-			return false
+	for {
+		best := n.next()
+		if best < 0 {
+			return ready
 		}
+		t := n.order[best]
+		n.order = slices.Delete(n.order, best, best+1)
 		delete(n.waiting, t)
 		n.running[t] = true
 		n.busy[t.lane]++
+		n.ofOrg[t.orgInLane()]++
 		ready = append(ready, t)
-		return true
-	})
-	return ready
+	}
+}
+
+// next is the place of the queue whose organization has the fewest workers, the longest
+// waiting of several: an organization with many applications leaves the others their share.
+func (n *notifier) next() int {
+	best := -1
+	for i, t := range n.order {
+		if n.running[t] || n.busy[t.lane] == maxConcurrentApps {
+			continue
+		}
+		if best < 0 || n.ofOrg[t.orgInLane()] < n.ofOrg[n.order[best].orgInLane()] {
+			best = i
+		}
+	}
+	return best
 }
 
 func (n *notifier) done(t target) {
 	n.mu.Lock()
 	delete(n.running, t)
 	n.busy[t.lane]--
+	if org := t.orgInLane(); n.ofOrg[org] == 1 {
+		delete(n.ofOrg, org)
+	} else {
+		n.ofOrg[org]--
+	}
 	waiting := len(n.order) > 0
 	n.mu.Unlock()
 	if waiting {

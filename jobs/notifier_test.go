@@ -12,7 +12,7 @@ import (
 // get their turn.
 func TestOneApplicationNeverTakesMoreThanItsTurn(t *testing.T) {
 	t.Parallel()
-	busy, other := target{scope: tenancy.Scope{AppID: ids.New()}}, target{scope: tenancy.Scope{AppID: ids.New()}}
+	busy, other := newTarget(ids.New(), ""), newTarget(ids.New(), "")
 
 	t.Run("a queue is not drained twice at once", func(t *testing.T) {
 		w := newNotifier()
@@ -42,7 +42,7 @@ func TestOneApplicationNeverTakesMoreThanItsTurn(t *testing.T) {
 		w := newNotifier()
 		var slow []target
 		for range maxConcurrentApps + 2 {
-			slow = append(slow, target{scope: tenancy.Scope{AppID: ids.New()}, lane: "slow"})
+			slow = append(slow, newTarget(ids.New(), "slow"))
 			w.notify(slow[len(slow)-1])
 		}
 		w.notify(other)
@@ -67,14 +67,44 @@ func TestOneApplicationNeverTakesMoreThanItsTurn(t *testing.T) {
 	})
 }
 
+func newTarget(org ids.ID, lane Lane) target {
+	return target{scope: tenancy.Scope{OrgID: org, AppID: ids.New()}, lane: lane}
+}
+
+// TestAnOrganizationLeavesOthersTheirShareOfALane has one with more applications than there
+// are workers.
+func TestAnOrganizationLeavesOthersTheirShareOfALane(t *testing.T) {
+	t.Parallel()
+	w, busy, quiet := newNotifier(), ids.New(), ids.New()
+	for range 25 * maxConcurrentApps {
+		w.notify(newTarget(busy, MainLane))
+	}
+	running := w.takeReady()
+	if len(running) != maxConcurrentApps {
+		t.Fatalf("alone, the organization has %d of %d", len(running), maxConcurrentApps)
+	}
+	for range maxConcurrentApps {
+		w.notify(newTarget(quiet, MainLane))
+	}
+	for i, ended := range running {
+		w.done(ended)
+		w.notify(ended)
+		got, want := w.takeReady(), quiet
+		if i >= maxConcurrentApps/2 { // both have half
+			want = busy
+		}
+		if len(got) != 1 || got[0].scope.OrgID != want {
+			t.Errorf("slot %d went to %v", i, got)
+		}
+	}
+}
+
 func TestAReleasedSlotGoesToTheOneWithTheFewest(t *testing.T) {
 	t.Parallel()
 	q := &Queue{detached: map[Lane]*detachedLane{}}
 	q.Detach("slow", 4, 3, 3)
 	lane := q.detached["slow"]
-	of := func(org ids.ID) target {
-		return target{scope: tenancy.Scope{OrgID: org, AppID: ids.New()}, lane: "slow"}
-	}
+	of := func(org ids.ID) target { return newTarget(org, "slow") }
 	busy, quiet := ids.New(), ids.New()
 	first, second, late, other := of(busy), of(busy), of(busy), of(quiet)
 	for _, t := range []target{first, first, second, other} {

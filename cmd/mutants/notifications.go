@@ -65,6 +65,8 @@ var notificationMutants = []mutant{
 		once("store/notifications/deliveries.go", "SELECT d.due_at FROM deliveries d JOIN notifications n ON n.app_id = $1 AND n.id = d.notification_id\n", "SELECT d.due_at FROM deliveries d\n")),
 	bug("lanes share their workers", "./jobs", "TestOneApplicationNeverTakesMoreThanItsTurn",
 		once("jobs/notifier.go", "n.running[t] || n.busy[t.lane] == maxConcurrentApps {", "n.running[t] || len(n.running) == maxConcurrentApps {")),
+	bug("one organization's jobs run before all others that wait", "./jobs", "TestAnOrganizationLeavesOthersTheirShareOfALane",
+		once("jobs/notifier.go", "if best < 0 || n.ofOrg[t.orgInLane()] < n.ofOrg[n.order[best].orgInLane()] {", "if best < 0 {")),
 	bug("one application takes all slots of webhooks", "./jobs", "TestAnApplicationHasItsShareOfDetachedJobs",
 		once("jobs/detached.go", " && l.taken[t.scope.AppID] < l.perApp\n", "\n")),
 	bug("one organization takes all slots of webhooks", "./jobs", "TestAnOrganizationHasItsShareOfDetachedJobs",
