@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"purser/api"
 	"purser/fault"
+	"purser/keys"
 	"purser/store/reports"
 )
 
@@ -143,6 +147,47 @@ func TestExportsEndWhenTheServerStops(t *testing.T) {
 		t.Errorf("it ends with %v after %s", err, w)
 	}
 	tn.get("/v1/wallets/" + identity + "/export").refused(fault.Overloaded)
+}
+
+// revokingClient has its key revoked as soon as an export has begun.
+type revokingClient struct {
+	*httptest.ResponseRecorder
+	revoke func()
+}
+
+func (w *revokingClient) Write(part []byte) (int, error) {
+	w.revoke()
+	return w.ResponseRecorder.Write(part)
+}
+
+func (w *revokingClient) SetWriteDeadline(time.Time) error { return nil }
+
+func TestExportsEndWhenTheirKeyIsRevoked(t *testing.T) {
+	t.Parallel()
+	tn, identity := newTenant(t), newHolder()
+	tn.credit("tokens")
+	tn.deposit(identity, "tokens", "100000000")
+	for _, revoked := range []bool{false, true} {
+		key := tn.newKey(keys.Spec{Preset: keys.Setup})
+		w := &revokingClient{httptest.NewRecorder(), func() {
+			if revoked {
+				tn.revoke(key)
+			}
+		}}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/wallets/"+identity+"/export", nil)
+		request.Header.Set("Authorization", "Bearer "+key.secret)
+		func() {
+			defer func() {
+				if cut := recover(); (cut == http.ErrAbortHandler) != revoked {
+					t.Errorf("the export ends with %v", cut)
+				}
+			}()
+			tn.node.handler.ServeHTTP(w, request)
+		}()
+		if body := w.Body.String(); !strings.Contains(body, identity) || strings.Contains(body, `"complete"`) == revoked || strings.Contains(body, `"seq":1`) == revoked {
+			t.Errorf("with a key that is revoked %v: %s", revoked, body)
+		}
+	}
 }
 
 // exported reads an export by a server that calls change at one of two moments: after it

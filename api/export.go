@@ -108,7 +108,11 @@ type exportedEntry struct {
 
 func (s *Server) exportWallet(c *call) (reply, error) {
 	return reply{stream: func(begin func() io.Writer) error {
-		return s.ExportWallet(c.ctx, c.scope, c.path["identity"], begin)
+		return s.exportIdentity(c.ctx, c.scope, c.path["identity"], begin, func() error {
+			again := *c
+			again.now = s.now()
+			return s.authenticate(&again)
+		})
 	}}, nil
 }
 
@@ -117,6 +121,12 @@ func (s *Server) exportWallet(c *call) (reply, error) {
 // exported whole; one that is erased, only in part. It calls begin once nothing can
 // refuse the export, which ends with the part at hand when the server stops.
 func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error {
+	return s.exportIdentity(ctx, scope, identity, begin, func() error { return nil })
+}
+
+// exportIdentity is ExportWallet for as long as admit allows it: it is called before each
+// part.
+func (s *Server) exportIdentity(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer, admit func() error) error {
 	if err := s.exports.Enter(scope.AppID, 1); err != nil {
 		return err
 	}
@@ -148,7 +158,12 @@ func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity
 	case !fault.Is(err, fault.SubscriptionNotFound):
 		return err
 	}
-	w, err := newExportWriter(begin(), shown, s.isStopped)
+	w, err := newExportWriter(begin(), shown, func() error {
+		if s.isStopped() {
+			return errServerStops
+		}
+		return admit()
+	})
 	if err != nil {
 		return err
 	}
@@ -281,11 +296,11 @@ func showExportedPayment(p reports.PaymentFound) exportedPayment {
 // exportWriter writes a JSON object of lists. Each part is built in memory and sent at
 // once.
 type exportWriter struct {
-	to      io.Writer
-	stopped func() bool
-	part    []byte
-	list    bool // a list is open
-	item    bool // it has an item
+	to    io.Writer
+	admit func() error // refuses to go on
+	part  []byte
+	list  bool // a list is open
+	item  bool // it has an item
 }
 
 var (
@@ -294,12 +309,12 @@ var (
 )
 
 // newExportWriter begins with the members of the head.
-func newExportWriter(to io.Writer, head any, stopped func() bool) (*exportWriter, error) {
+func newExportWriter(to io.Writer, head any, admit func() error) (*exportWriter, error) {
 	text, err := json.Marshal(head)
 	if err != nil {
 		return nil, err
 	}
-	return &exportWriter{to: to, stopped: stopped, part: text[:len(text)-1]}, nil
+	return &exportWriter{to: to, admit: admit, part: text[:len(text)-1]}, nil
 }
 
 // begin opens a list, and closes the one before.
@@ -317,8 +332,8 @@ func (w *exportWriter) close() {
 
 // writeItems adds items to the open list and sends the part.
 func writeItems[T, R any](w *exportWriter, items []T, show func(T) R) error {
-	if w.stopped() {
-		return errServerStops
+	if err := w.admit(); err != nil {
+		return err
 	}
 	for _, item := range items {
 		text, err := json.Marshal(show(item))

@@ -52,7 +52,7 @@ var databaseMutants = []mutant{
 	bug("an export during an erasure says that it is complete", "./api", "TestErasedWalletsAreNotExportedInPart",
 		once("api/export.go", "err = errErased", "err = nil")),
 	bug("an export holds up the stop of its server", "./api", "TestExportsEndWhenTheServerStops",
-		once("api/export.go", "	if w.stopped() {\n", "	if false {\n")),
+		once("api/export.go", "		if s.isStopped() {\n", "		if false {\n")),
 	bug("handlers go on while the pools close", "./cmd/purser", "TestRequestsThatOutlastTheStopAreCutOff",
 		once("cmd/purser/serve.go", "limit, err), server.Close())", "limit, err), nil)")),
 }
