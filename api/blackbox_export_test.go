@@ -270,3 +270,18 @@ func TestErasedWalletsAreNotExportedInPart(t *testing.T) {
 		}
 	}
 }
+
+// TestAFreePeriodIsExportedWithoutACurrency: the answer is held against the document.
+func TestAFreePeriodIsExportedWithoutACurrency(t *testing.T) {
+	t.Parallel()
+	tn, identity := newShop(t), newHolder()
+	tn.post("/v1/wallets", fields{"identity": identity}).is(201)
+	tn.post(subscriptionPath(identity)+"/change", fields{"planKey": "free", "idempotencyKey": newName()}).is(200)
+	payments := tn.get("/v1/wallets/" + identity + "/export").is(200).object()["payments"].([]any)
+	if len(payments) != 1 || payments[0].(fields)["kind"] != "free_period" {
+		t.Fatalf("the payments are %v", payments)
+	}
+	if currency, has := payments[0].(fields)["currency"]; has {
+		t.Errorf("the currency is %q", currency)
+	}
+}

@@ -92,7 +92,7 @@ type exportedPayment struct {
 	Kind          string `json:"kind"`
 	ID            string `json:"id"`
 	AmountCents   int64  `json:"amountCents"`
-	Currency      string `json:"currency"`
+	Currency      string `json:"currency,omitzero"` // none for a free period
 	RefundedCents int64  `json:"refundedCents,omitzero"`
 	DisputedCents int64  `json:"disputedCents,omitzero"`
 	CreatedAt     int64  `json:"createdAt"`
