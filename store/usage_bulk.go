@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"purser/fault"
 	"purser/metering"
 )
@@ -156,10 +158,11 @@ func resetAll(requests []*request) {
 // decideGroup decides the members of a group against the state left by earlier
 // requests. A refused group leaves no trace in the state.
 func (b *appBatch) decideGroup(members []*request, now int64) {
-	for _, r := range members {
-		if r.resolved { // it failed before a decision, and the group with it
-			return
-		}
+	// One that failed before a decision refuses the group, unless one before it does.
+	decided := members
+	failed := slices.IndexFunc(members, func(r *request) bool { return r.resolved })
+	if failed >= 0 {
+		decided = members[:failed]
 	}
 	w := b.wallets[members[0].Identity]
 	state := &metering.State{Now: b.appTime(now), Events: b.events}
@@ -168,7 +171,7 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 		state = &w.state
 	}
 	recorded := false
-	decisions, refused := metering.DecideGroup(state, usagesOf(members))
+	decisions, refused := metering.DecideGroup(state, usagesOf(decided))
 	if refused >= 0 {
 		d := decisions[refused]
 		members[refused].decision = d
@@ -177,6 +180,9 @@ func (b *appBatch) decideGroup(members []*request, now int64) {
 			d.After = w.state.Wallet.Balance(d.After.CreditID)
 			b.raise(w, &d)
 		}
+		return
+	}
+	if failed >= 0 {
 		return
 	}
 	for i, r := range members {

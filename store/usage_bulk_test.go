@@ -239,6 +239,9 @@ func TestARefusedGroupChargesNothing(t *testing.T) {
 	unknown := group("a", "b", "c")
 	unknown[1].FeatureKey = "nothing"
 	check("an unknown feature", unknown, fault.FeatureNotFound, 1)
+	after := group("a", "b", "c", "d", "e")
+	after[4].FeatureKey = "nothing"
+	check("an unknown feature after what the balance doesn't cover", after, fault.InsufficientBalance, 3)
 
 	outcomes, _, err := usage.TrackGroup(group("a", "b"))
 	noError(t, err)
