@@ -27,7 +27,7 @@ var knownPaths = map[string]string{
 	"/v1/subscriptions/a": "GET", "/v1/subscriptions/a/change": "POST", "/v1/subscriptions/a/cancel": "POST", "/v1/subscriptions/a/preview-change": "POST",
 	"/v1/subscription-checkout": "POST", "/v1/topup-checkout": "POST", "/v1/billing-portal": "POST",
 	"/v1/wallets": "GET, POST", "/v1/wallets/a": "GET", "/v1/wallets/a%2Fb": "GET",
-	"/v1/wallets/a/billing-period": "PATCH", "/v1/deposits": "GET, POST", "/v1/transfers": "POST", "/v1/wallets/a/rename": "POST", "/v1/wallets/a/erase": "POST", "/v1/check": "POST", "/v1/events": "GET, POST", "/v1/usage": "GET", "/v1/events/x": "GET", "/v1/events/x/reverse": "POST", "/v1/explain": "POST",
+	"/v1/wallets/a/billing-period": "PATCH", "/v1/deposits": "GET, POST", "/v1/transfers": "POST", "/v1/wallets/a/rename": "POST", "/v1/wallets/a/erase": "POST", "/v1/check": "POST", "/v1/events": "GET, POST", "/v1/usage": "GET", "/v1/events/x": "GET", "/v1/events/batch": "GET, POST", "/v1/events/group": "GET, POST", "/v1/events/x/reverse": "POST", "/v1/explain": "POST",
 	"/v1/wallets/a/balances": "GET", "/v1/wallets/a/journal": "GET", "/v1/wallets/a/export": "GET",
 	"/v1/notifications": "GET", "/v1/notifications/a": "GET", "/v1/notifications/a/attempts": "GET", "/v1/notifications/a/redeliver": "POST",
 	"/v1/webhook-endpoints": "GET, POST", "/v1/webhook-endpoints/a": "DELETE, GET, PATCH", "/v1/webhook-endpoints/a/rotate-secret": "POST",

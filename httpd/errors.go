@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,12 +121,31 @@ func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
 		if known && isAPIPath(path) && (strings.Count(path, "/") != strings.Count(ec.Path(), "/") || strings.Contains(path, "//")) {
 			return echo.ErrNotFound
 		}
+		if known {
+			allowed = allMethods(ec, allowed)
+			ec.Set(echo.ContextKeyHeaderAllow, allowed)
+		}
 		if known && ec.Request().Method == http.MethodOptions {
 			ec.Response().Header().Set("Allow", allowed)
 			return echo.ErrMethodNotAllowed
 		}
 		return next(ec)
 	}
+}
+
+// allMethods adds the methods that a route with a parameter takes to those of the route that
+// the path is of: GET /v1/events/batch is of an event.
+func allMethods(ec echo.Context, allowed string) string {
+	methods := strings.Split(allowed, ", ")
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		other := ec.Echo().NewContext(ec.Request(), nil)
+		ec.Echo().Router().Find(method, echo.GetPath(ec.Request()), other)
+		if _, refused := other.Get(echo.ContextKeyHeaderAllow).(string); !refused && !slices.Contains(methods, method) {
+			methods = append(methods, method)
+		}
+	}
+	slices.Sort(methods[1:]) // OPTIONS is the first
+	return strings.Join(methods, ", ")
 }
 
 // JSONAppender is a body of the hot path that appends itself as JSON, without reflection.

@@ -32,6 +32,8 @@ var bulkMutants = []mutant{
 		once("store/usage_bulk.go", "\tif refused >= 0 {\n\t\td := ", "\tif refused == 0 {\n\t\td := ")),
 	bug("a group is refused for an unknown feature though an earlier event is declined", "./store", "TestARefusedGroupChargesNothing",
 		once("store/usage_bulk.go", "		decided = members[:failed]\n", "		decided = members[:0]\n")),
+	bug("the methods of a path are those of one of its routes", "./api", "TestUnroutedPaths",
+		once("httpd/errors.go", "			allowed = allMethods(ec, allowed)\n", "")),
 	bug("the alert of a refused group has a balance that never was", "./store", "TestARefusedGroupAlertsWithTheBalanceOfTheWallet",
 		once("store/usage_bulk.go", "\t\t\td.After = w.state.Wallet.Balance(d.After.CreditID)\n", "")),
 	bug("a balance of the past is that of the last deposit", "./store", "TestBalancesAtEveryMoment",
