@@ -37,8 +37,25 @@ func TestEveryNotificationIsDescribed(t *testing.T) {
 		if err != nil || len(shown) < 10 {
 			t.Errorf("%s has no example: %s, %v", kind, shown, err)
 		}
+		if got, want := canonical(t, n.Data), canonical(t, shown); got != want {
+			t.Errorf("%s: the test of an endpoint sends %s, the document has %s", kind, got, want)
+		}
 	}
 	if err := c.err(); err != nil {
 		t.Error(err)
 	}
+}
+
+// canonical has the members in the order of their names.
+func canonical(t *testing.T, text []byte) string {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		t.Fatal(err)
+	}
+	sorted, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(sorted)
 }

@@ -144,14 +144,20 @@ func Sample(t Type) any {
 		return BalanceData{CreditKey: "tokens", Balance: "0", Debt: "2500000000"}
 	case DebtCleared:
 		return BalanceData{CreditKey: "tokens", Balance: "2500000000", Debt: "0"}
-	case BalanceLow, BalanceRecovered:
+	case BalanceRecovered:
+		return BalanceData{CreditKey: "tokens", Balance: "1300000000", Debt: "0", Threshold: "1000000000", Rule: "low"}
+	case BalanceLow:
 		return BalanceData{CreditKey: "tokens", Balance: "900000000", Debt: "0", Threshold: "1000000000", Rule: "low"}
 	case BalanceExhausted:
 		return BalanceData{CreditKey: "tokens", Balance: "0", Debt: "0"}
 	case AllowanceThreshold:
 		return AllowanceData{FeatureKey: "chat", Used: 800, Limit: 1000, Percent: 80, PeriodStart: 1_767_225_600_000, PeriodEnd: 1_769_904_000_000, Rule: "chat-80"}
 	case TopUpFailed, TopUpExpired:
-		return TopUpData{ID: "chk_01kdvdna0cfx9a26nnrw56xpp0", Status: "expired", CreditKey: "tokens", Amount: "5000000000", AmountCents: 500, Currency: "usd"}
+		status := "expired"
+		if t == TopUpFailed {
+			status = "failed"
+		}
+		return TopUpData{ID: "chk_01kdvdna0cfx9a26nnrw56xpp0", Status: status, CreditKey: "tokens", Amount: "5000000000", AmountCents: 500, Currency: "usd"}
 	case SubscriptionStarted, SubscriptionUpdated, SubscriptionRenewed:
 		return sampleSubscription("active")
 	case SubscriptionPaymentFailed:

@@ -87,6 +87,8 @@ var notificationMutants = []mutant{
 		once("store/keys.go", "err != nil || !k.Revoked {", "err != nil || !k.ReplacedBy.IsZero() {")),
 	bug("a revoked key has the time of another clock", "./store", "TestKeysAndSubscriptionsAreAnnounced",
 		once("store/internal/pg/outbox.go", "list[i] = notify.New(notify.KeyRevoked, ids.ID{}, key, now)", "list[i] = notify.New(notify.KeyRevoked, ids.ID{}, key, min(now, key.RevokedAt))")),
+	bug("a test of a failed top-up says that it expired", "./api", "TestEveryNotificationIsDescribed",
+		once("notify/data.go", "		if t == TopUpFailed {\n", "		if t == BalanceLow {\n")),
 	bug("an export has a free period with an empty currency", "./api", "TestAFreePeriodIsExportedWithoutACurrency",
 		once("api/export.go", "`json:\"currency,omitzero\"`", "`json:\"currency\"`")),
 	bug("an export goes on with a revoked key", "./api", "TestExportsEndWhenTheirKeyIsRevoked",
