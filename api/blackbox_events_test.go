@@ -209,3 +209,17 @@ func TestTrackDeduplicates(t *testing.T) {
 			shows(fields{"periodStart": 1709164800000, "periodEnd": 1711843200000}) // to 31 March
 	})
 }
+
+func TestEventsOfACustomerByFeature(t *testing.T) {
+	t.Parallel()
+	tn, identity := newTenant(t), newHolder()
+	tn.credit("gold")
+	tn.feature("chat", "gold", nil)
+	tn.post("/v1/wallets", fields{"identity": identity}).is(201)
+	for _, who := range []string{identity, newHolder()} {
+		tn.get("/v1/events?identity=" + who + "&feature=typo").refused("feature_not_found")
+		if page := tn.get("/v1/events?identity=" + who + "&feature=chat").is(200).object(); len(page["data"].([]any)) != 0 {
+			t.Errorf("a feature that was never used has %v", page)
+		}
+	}
+}

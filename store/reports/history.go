@@ -163,18 +163,18 @@ func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine
 // has no events.
 func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) (list []EventFound, next ledger.Position, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+		var feature *ids.ID
+		if featureKey != "" {
+			if feature, err = tx.usedFeature(ctx, featureKey); err != nil {
+				return err
+			}
+		}
 		w, err := tx.WalletAt(ctx, q.Identity, q.Position)
 		if fault.Is(err, fault.WalletNotFound) {
 			return nil
 		}
-		if err != nil {
+		if err != nil || featureKey != "" && feature == nil {
 			return err
-		}
-		var feature *ids.ID
-		if featureKey != "" {
-			if feature, err = tx.usedFeature(ctx, featureKey); err != nil || feature == nil {
-				return err
-			}
 		}
 		q.Kind = metering.EntryCharge
 		list, next, err = pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
