@@ -2,6 +2,8 @@ package metering
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"purser/ids"
 )
@@ -22,3 +24,24 @@ func IsTombstone(identity string) bool {
 	_, err := ids.Parse(erased, identity)
 	return err == nil
 }
+
+// NamesIdentity reports whether a text has an identity as whole words: a short one may be
+// part of a number, as 7 is of 7201.
+func NamesIdentity(text, identity string) bool {
+	for from := 0; identity != ""; {
+		at := strings.Index(text[from:], identity)
+		if at < 0 {
+			return false
+		}
+		last, _ := utf8.DecodeLastRuneInString(text[:from+at])
+		next, _ := utf8.DecodeRuneInString(text[from+at+len(identity):])
+		if !isWordRune(last) && !isWordRune(next) {
+			return true
+		}
+		_, first := utf8.DecodeRuneInString(identity)
+		from += at + first
+	}
+	return false
+}
+
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }

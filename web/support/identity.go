@@ -78,7 +78,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 		return req.Done(req.WalletPath(w.ID), "Customer erased.")
 	}
 	reason := readReason(f, store.MaxErasureReason)
-	if strings.Contains(reason, w.Identity) {
+	if metering.NamesIdentity(reason, w.Identity) {
 		f.Fail("reason", "The reason is stored. Don't include the identity.")
 	}
 	if typed(f.Text("identity")) != typed(w.Identity) {

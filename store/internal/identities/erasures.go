@@ -70,7 +70,7 @@ func (a App) Erase(ctx context.Context, requested Erasure) (e Erasure, duplicate
 	switch {
 	case requested.Reason == "":
 		return e, false, fault.Newf(fault.InvalidRequest, "Enter a reason for the erasure.")
-	case strings.Contains(requested.Reason, requested.Identity):
+	case metering.NamesIdentity(requested.Reason, requested.Identity):
 		return e, false, fault.Newf(fault.InvalidRequest, "The reason is kept, so it must not contain the identity.")
 	}
 	err = pg.RetryKeyed(ctx, a.transact, func(ctx context.Context, tx transaction) error {
