@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"purser/ids"
 	"purser/store"
 	"purser/store/people"
 	"purser/tenancy/vault"
@@ -89,7 +90,7 @@ func unknownKeys(seals *vault.Vault, recorded [][]byte) (unknown [][]byte) {
 // countSealed counts the stored secrets that the keys open and do not open. With enough,
 // it stops at the first that opens.
 func countSealed(ctx context.Context, db *store.Store, seals *vault.Vault, enough bool) (readable, unreadable int, err error) {
-	err = db.SealedValues(ctx, func(sealed []byte) bool {
+	err = sealedValues(ctx, db, func(sealed []byte) bool {
 		if !seals.CanOpen(sealed) {
 			unreadable++
 			return true
@@ -98,4 +99,39 @@ func countSealed(ctx context.Context, db *store.Store, seals *vault.Vault, enoug
 		return !enough
 	})
 	return readable, unreadable, err
+}
+
+// sealedValues calls see with each stored secret, still encrypted, until it returns false.
+func sealedValues(ctx context.Context, s *store.Store, see func(sealed []byte) (more bool)) error {
+	more := true
+	visit := func(sealed []byte) {
+		if more && len(sealed) > 0 {
+			more = see(sealed)
+		}
+	}
+	keep := func(_ ids.ID, sealed []byte) []byte {
+		visit(sealed)
+		return nil
+	}
+	if err := s.Directory().ResealSeeds(ctx, keep); err != nil || !more {
+		return err
+	}
+	if err := s.Outbox().Reseal(ctx, keep); err != nil || !more {
+		return err
+	}
+	scopes, err := s.Directory().Scopes(ctx)
+	for _, scope := range scopes {
+		if err := s.PaymentAccounts(scope).SealedSecrets(ctx, visit); err != nil || !more {
+			return err
+		}
+		endpoints, err := s.Notifications(scope).Endpoints(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range endpoints {
+			visit(e.SealedSecret)
+			visit(e.SealedPrevious)
+		}
+	}
+	return err
 }
