@@ -2,8 +2,6 @@ package metering
 
 import (
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"purser/ids"
 )
@@ -25,23 +23,31 @@ func IsTombstone(identity string) bool {
 	return err == nil
 }
 
-// NamesIdentity reports whether a text has an identity as whole words: a short one may be
-// part of a number, as 7 is of 7201.
+// NamesIdentity reports whether a text has an identity that is not a part of a longer word or
+// number, as 7 is of 7201. Scripts without spaces between words have no such parts.
 func NamesIdentity(text, identity string) bool {
-	for from := 0; identity != ""; {
+	if identity == "" {
+		return false
+	}
+	for from := 0; ; {
 		at := strings.Index(text[from:], identity)
 		if at < 0 {
 			return false
 		}
-		last, _ := utf8.DecodeLastRuneInString(text[:from+at])
-		next, _ := utf8.DecodeRuneInString(text[from+at+len(identity):])
-		if !isWordRune(last) && !isWordRune(next) {
+		start := from + at
+		end := start + len(identity)
+		if !isInsideWord(text, start) && !isInsideWord(text, end) {
 			return true
 		}
-		_, first := utf8.DecodeRuneInString(identity)
-		from += at + first
+		from = start + 1
 	}
-	return false
 }
 
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+// isInsideWord reports whether a place is between two letters or digits of ASCII.
+func isInsideWord(text string, at int) bool {
+	return at > 0 && at < len(text) && isWordByte(text[at-1]) && isWordByte(text[at])
+}
+
+func isWordByte(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}

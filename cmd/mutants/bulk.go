@@ -37,7 +37,7 @@ var bulkMutants = []mutant{
 	bug("an unknown feature of an unknown customer is an empty page", "./api", "TestEventsOfACustomerByFeature",
 		once("store/reports/history.go", "			if feature, err = tx.usedFeature(ctx, featureKey); err != nil {\n", "			if feature, err = tx.usedFeature(ctx, featureKey); err != nil && !fault.Is(err, fault.FeatureNotFound) {\n")),
 	bug("a short identity is part of every number", "./metering", "TestATextNamesAnIdentityByWholeWords",
-		once("metering/identity.go", "if !isWordRune(last) && !isWordRune(next) {", "if last != 'x' || !isWordRune(next) {")),
+		once("metering/identity.go", "if !isInsideWord(text, start) && !isInsideWord(text, end) {", "if !isInsideWord(text, start) || !isInsideWord(text, end) {")),
 	bug("the alert of a refused group has a balance that never was", "./store", "TestARefusedGroupAlertsWithTheBalanceOfTheWallet",
 		once("store/usage_bulk.go", "\t\t\td.After = w.state.Wallet.Balance(d.After.CreditID)\n", "")),
 	bug("a balance of the past is that of the last deposit", "./store", "TestBalancesAtEveryMoment",
