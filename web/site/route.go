@@ -141,7 +141,9 @@ func (s *Site) Mount(e *echo.Echo, table []Route) {
 		e.Match(httpd.MethodsOf(r.Method), httpd.EchoPath(r.Path), s.serve(r), s.Protect)
 	}
 	for _, r := range parentRedirects(table) {
-		e.Match(httpd.MethodsOf(r.Method), httpd.EchoPath(r.Path), s.serve(r), s.Protect)
+		for _, mounted := range e.Match(httpd.MethodsOf(r.Method), httpd.EchoPath(r.Path), s.serve(r), s.Protect) {
+			mounted.Name = ParentRedirect
+		}
 	}
 	// A member who mistypes an address keeps the navigation.
 	for _, prefix := range []string{OrgPrefix, AppPrefix} {
@@ -149,6 +151,9 @@ func (s *Site) Mount(e *echo.Echo, table []Route) {
 		e.RouteNotFound(httpd.EchoPath(missing.Path), s.serve(missing), s.Protect)
 	}
 }
+
+// ParentRedirect is the name of routes that only lead to the page above them.
+const ParentRedirect = "parent"
 
 // parentRedirects leads from the address of a form that has no page to the closest page
 // above it: after an error a browser shows that address, and may load it.
