@@ -18,6 +18,8 @@ func TestRecover(t *testing.T) {
 	}
 	unsent := op(StepUpgrade)
 	unsent.AttemptedAt = 0
+	sentAgain := op(StepUpgrade)
+	sentAgain.AttemptedAt = began + 2*chargeWindow
 	worn := op(StepFlag)
 	worn.Attempt = maxAttempts
 	action := worn
@@ -46,6 +48,10 @@ func TestRecover(t *testing.T) {
 		{"a charge that failed there gets another key soon after", op(StepUpgrade), failed, Background, chargeWindow - 1, RecoverRenew},
 		{"a charge is not repeated later", op(StepUpgrade), undone, Background, chargeWindow, RecoverClose},
 		{"nor sent for the first time", unsent, undone, Background, chargeWindow, RecoverClose},
+		{"a charge that a caller just sent may still take effect", sentAgain, undone, Background, 2*chargeWindow + UnsettledTime - 1, RecoverLater},
+		{"but not much later", sentAgain, undone, Background, 2*chargeWindow + UnsettledTime, RecoverClose},
+		{"what has taken effect is done at once", sentAgain, Observation{Outcome: OutcomeDone}, Background, 2*chargeWindow + 1, RecoverDone},
+		{"a caller need not wait for that", sentAgain, undone, Caller, 2*chargeWindow + 1, RecoverRepeat},
 		{"a caller may still want it", op(StepUpgrade), undone, Caller, chargeWindow, RecoverRepeat},
 		{"also a day later, under another key", op(StepUpgrade), undone, Caller, 30 * hour, RecoverRenew},
 		{"what was never sent is sent under its first key", unsent, undone, Background, 1000, RecoverRepeat},

@@ -55,7 +55,7 @@ type Recovery string
 // The ways to go on.
 const (
 	RecoverDone   Recovery = "done"   // the step is done
-	RecoverLater  Recovery = "later"  // read again before anything is sent
+	RecoverLater  Recovery = "later"  // read again before anything is sent or it fails
 	RecoverRepeat Recovery = "repeat" // send it under the same key
 	RecoverRenew  Recovery = "renew"  // send it under the key of a new attempt
 	RecoverClose  Recovery = "close"  // send nothing more, fail the operation
@@ -70,6 +70,9 @@ func Recover(o Operation, observed Observation, initiator Initiator, now int64) 
 	case observed.Outcome == OutcomeUnknown:
 		return RecoverLater
 	case background && o.Step.Charges() && now-o.CreatedAt >= chargeWindow:
+		if o.AttemptedAt != 0 && now-o.AttemptedAt < UnsettledTime {
+			return RecoverLater // a failed one would not hold back another charge
+		}
 		return RecoverClose
 	case o.AttemptedAt == 0:
 		return RecoverRepeat

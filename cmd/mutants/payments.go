@@ -210,4 +210,10 @@ var paymentMutants = []mutant{
 		once("payments/cashier/sync_plan.go", "Name: plan.Name, Active: true}", "Name: plan.Name, Active: plan.Active}")),
 	bug("a product that an earlier release deactivated refuses downgrades", "./payments/cashier", "TestASubscriberOfARetiredPlanCanDowngrade",
 		once("payments/cashier/command_change.go", "\tif err != nil || product.Active {\n", "\tif err != nil || product.ID != \"\" {\n")),
+	bug("the job fails an upgrade that a caller just sent again", "./billing", "TestRecover",
+		once("billing/recovery.go", "if o.AttemptedAt != 0 && now-o.AttemptedAt < UnsettledTime {", "if false {")),
+	bug("the job sends an upgrade that may still take effect", "./payments/cashier", "TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice",
+		once("payments/cashier/operation_run.go", "\t\t\treturn errors.Join(errUnsettled, failure)\n", "\t\t\t_ = errUnsettled\n")),
+	bug("the job does not look again at an upgrade that may still take effect", "./payments/cashier", "TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice",
+		once("payments/cashier/command_action.go", "next = c.nowAt(fence.ClockOffset) + resumeDelay.Milliseconds()", "_ = resumeDelay")),
 }

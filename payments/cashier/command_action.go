@@ -32,6 +32,10 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 			return ignoreNotFound(err)
 		}
 		_, err = c.resume(ctx, job.Scope, fence, rec, billing.Background, false)
+		if errors.Is(err, errUnsettled) {
+			next = c.nowAt(fence.ClockOffset) + resumeDelay.Milliseconds()
+			return nil
+		}
 		if errors.Is(err, errAccountRetired) { // it is never called again
 			run := operationRun{c: c, app: app, fence: fence, rec: rec, now: c.nowAt(fence.ClockOffset)}
 			return run.fail(ctx, err)
@@ -49,7 +53,8 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		return rec.Identity, err
 	}
-	return 0, ignoreNotFound(c.withWalletLease(ctx, job.Scope, identity, work))
+	err = c.withWalletLease(ctx, job.Scope, identity, work)
+	return next, ignoreNotFound(err)
 }
 
 // action runs an action that a projection requested.

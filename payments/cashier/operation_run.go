@@ -32,6 +32,8 @@ var (
 	// errTooLate is returned when too much time has passed to repeat a step without a
 	// caller.
 	errTooLate = errors.New("cashier: too late to repeat this step without a caller")
+	// errUnsettled is returned while a step that is not repeated may still take effect.
+	errUnsettled = errors.New("cashier: this step may still take effect")
 	// errSuperseded is returned for an operation that was decided on outdated state.
 	errSuperseded = errors.New("cashier: the operation was superseded")
 )
@@ -83,6 +85,8 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 		switch billing.Recover(op, observed, run.initiator, run.now) {
 		case billing.RecoverDone:
 			return nil
+		case billing.RecoverLater:
+			return errors.Join(errUnsettled, failure)
 		case billing.RecoverClose:
 			return errors.Join(errTooLate, failure)
 		case billing.RecoverRenew:

@@ -372,3 +372,50 @@ func TestNothingIsRequestedBesideAnUpgradeWhoseOutcomeIsUnknown(t *testing.T) {
 		})
 	}
 }
+
+// An upgrade that failed is sent again by its caller, again without an answer. The job
+// that resumes it sends nothing more.
+func TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T) (*harness, *unanswered, string) {
+		r := shop(t)
+		s := r.subscribe("basic", cardPays)
+		key := newKey()
+		r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.ProviderUnavailable)
+		r.advance(20 * time.Minute)
+		way := &unanswered{path: "/v1/subscriptions/" + s.ProviderID}
+		r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+		_, err = r.upgradeWith(key)
+		wantFault(t, err, fault.ProviderUnavailable)
+		r.advance(30 * time.Second)
+		r.wantOn("basic", metering.StatusActive)
+		_, err = r.change("pro")
+		wantFault(t, err, fault.OperationInProgress)
+		return r, way, key
+	}
+	t.Run("when it takes effect late", func(t *testing.T) {
+		r, way, key := begin(t)
+		r.check(way.release())
+		r.advance(time.Minute)
+		r.wantOn("pro", metering.StatusActive)
+		r.wantCollected(1000 + 2900)
+		r.wantTokens(110*million, 0)
+		// The job has finished it, so nothing holds back another change.
+		r.changed("basic")
+		must[billing.Subscription](r)(r.upgradeWith(key))
+	})
+	t.Run("when it was never done", func(t *testing.T) {
+		r, way, _ := begin(t)
+		way.held = nil
+		r.advance(2 * time.Minute)
+		_, err := r.change("pro")
+		wantFault(t, err, fault.OperationInProgress)
+		r.advance(time.Minute)
+		r.changed("pro")
+		r.settle()
+		r.wantCollected(1000 + 2900)
+		r.wantNothingFailing()
+	})
+}
