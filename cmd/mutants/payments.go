@@ -216,4 +216,8 @@ var paymentMutants = []mutant{
 		once("payments/cashier/operation_run.go", "\t\t\treturn errors.Join(errUnsettled, failure)\n", "\t\t\t_ = errUnsettled\n")),
 	bug("the job does not look again at an upgrade that may still take effect", "./payments/cashier", "TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice",
 		once("payments/cashier/command_action.go", "next = c.nowAt(fence.ClockOffset) + resumeDelay.Milliseconds()", "_ = resumeDelay")),
+	bug("a refusal hides that an earlier try of an upgrade got no answer", "./payments/stripe", "TestProblems",
+		once("payments/stripe/problem.go", "; ok && t.unknown {", "; ok && t == nil {")),
+	bug("only a try without any answer may take effect", "./payments/stripe", "TestProblems",
+		once("payments/stripe/client.go", "(err != nil || !isRefusal(response.StatusCode))", "err != nil")),
 }

@@ -83,7 +83,23 @@ func (t oneHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Host != t.host {
 		return nil, fmt.Errorf("%w: %s", errOtherHost, r.URL.Host)
 	}
-	return t.next.RoundTrip(r)
+	response, err := t.next.RoundTrip(r)
+	if tries, ok := r.Context().Value(triesKey{}).(*tries); ok && (err != nil || !isRefusal(response.StatusCode)) {
+		tries.unknown = true
+	}
+	return response, err
+}
+
+// tries is what is known of all tries of a call, of which the SDK returns the last.
+type tries struct {
+	unknown bool // one of them was not refused, and may take effect
+}
+
+type triesKey struct{}
+
+func watchTries(ctx context.Context) (context.Context, *tries) {
+	t := &tries{}
+	return context.WithValue(ctx, triesKey{}, t), t
 }
 
 // params are the common parameters of calls that read.

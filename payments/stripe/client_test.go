@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"purser/billing"
@@ -170,6 +171,23 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
+	limit := answers{http.StatusTooManyRequests, `{"error": {"message": "Too many requests."}}`}
+	for name, first := range map[string]func(*http.Request) (*http.Response, error){
+		"no answer": func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF },
+		"a failure": answers{http.StatusBadGateway, "Bad gateway"}.RoundTrip,
+		"a cut answer": func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)), Request: req}, nil
+		},
+	} {
+		t.Run("a limit after "+name+" says nothing of the first try", func(t *testing.T) {
+			t.Parallel()
+			way := &inTurn{first, limit.RoundTrip}
+			err := stripe.New(stripe.Access{Key: "sk_test_1", Transport: way}).Upgrade(t.Context(), "key", stripe.Subscription{}, "price_1")
+			if problem, ok := errors.AsType[*stripe.Problem](err); !ok || problem.Definite || len(*way) != 0 {
+				t.Errorf("the problem is %#v, %d answers are left", err, len(*way))
+			}
+		})
+	}
 	t.Run("a lost answer is asked for again under the same key", func(t *testing.T) {
 		r := start(t)
 		r.inject(sandbox.Fault{Kind: sandbox.DropAfter})
@@ -252,6 +270,15 @@ type answers struct {
 
 func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}, "Stripe-Should-Retry": {"false"}}, Body: io.NopCloser(strings.NewReader(a.body)), Request: req}, nil
+}
+
+// inTurn is a provider that gives each answer once.
+type inTurn []func(*http.Request) (*http.Response, error)
+
+func (p *inTurn) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer := (*p)[0]
+	*p = (*p)[1:]
+	return answer(req)
 }
 
 // recording answers like answers, and keeps the form that was posted.

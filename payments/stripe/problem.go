@@ -81,8 +81,22 @@ func problem(err error) error {
 	return &Problem{
 		Kind: kindOf(apiErr), Message: apiErr.Msg, cause: err,
 		Saved:    apiErr.HTTPStatusCode >= http.StatusInternalServerError || apiErr.HTTPStatusCode == http.StatusPaymentRequired,
-		Definite: apiErr.HTTPStatusCode < http.StatusInternalServerError && apiErr.Code != sdk.ErrorCodeIdempotencyKeyInUse,
+		Definite: isRefusal(apiErr.HTTPStatusCode) && apiErr.Code != sdk.ErrorCodeIdempotencyKeyInUse,
 	}
+}
+
+// problemAfter converts an error of a call whose tries were watched.
+func problemAfter(t *tries, err error) error {
+	converted := problem(err)
+	if p, ok := errors.AsType[*Problem](converted); ok && t.unknown {
+		p.Definite = false
+	}
+	return converted
+}
+
+// isRefusal reports whether a status says that nothing was done.
+func isRefusal(status int) bool {
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }
 
 func kindOf(apiErr *sdk.Error) Kind {

@@ -104,6 +104,7 @@ func priceID(p *sdk.Price) string {
 // Upgrade changes the price now, with a full new period, once that is paid. Stripe
 // accepts no other change together with pending_if_incomplete, so none is sent.
 func (c *Client) Upgrade(ctx context.Context, key string, s Subscription, price string) error {
+	ctx, tries := watchTries(ctx)
 	_, err := c.api.Subscriptions.Update(s.ID, &sdk.SubscriptionParams{
 		Params:                keyed(ctx, key, "latest_invoice.payment_intent"),
 		Items:                 []*sdk.SubscriptionItemsParams{{ID: sdk.String(s.ItemID), Price: sdk.String(price), Quantity: sdk.Int64(1)}},
@@ -111,7 +112,7 @@ func (c *Client) Upgrade(ctx context.Context, key string, s Subscription, price 
 		ProrationBehavior:     sdk.String("none"),
 		BillingCycleAnchorNow: sdk.Bool(true),
 	})
-	return problem(err)
+	return problemAfter(tries, err)
 }
 
 // SetCancel sets or clears cancel_at_period_end. A cancel_at date that was set at Stripe
