@@ -220,4 +220,6 @@ var paymentMutants = []mutant{
 		once("payments/stripe/problem.go", "; ok && t.unknown {", "; ok && t == nil {")),
 	bug("only a try without any answer may take effect", "./payments/stripe", "TestProblems",
 		once("payments/stripe/client.go", "(err != nil || !isRefusal(response.StatusCode))", "err != nil")),
+	bug("a downgrade forgets which card pays for the cheaper plan", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
+		once("payments/stripe/schedules.go", ", DefaultPaymentMethod: same.DefaultPaymentMethod,\n", ",\n")),
 }

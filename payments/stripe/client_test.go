@@ -322,7 +322,7 @@ func TestTheRunningPhaseIsSentAgainAsItIs(t *testing.T) {
 			if err := client.SetPhases(t.Context(), "key", "sub_sched_1", "price_2"); err != nil {
 				t.Fatal(err)
 			}
-			if sent.Get("phases[0][trial_end]") != c.trial || sent.Get("phases[0][default_payment_method]") != c.card ||
+			if sent.Get("phases[0][trial_end]") != c.trial || sent.Get("phases[0][default_payment_method]") != c.card || sent.Get("phases[1][default_payment_method]") != c.card ||
 				sent.Get("phases[0][items][0][price]") != "price_1" || sent.Get("phases[1][items][0][price]") != "price_2" {
 				t.Errorf("it was sent as %v", sent)
 			}

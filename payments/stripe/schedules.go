@@ -18,8 +18,9 @@ func (c *Client) CreateSchedule(ctx context.Context, key, subscriptionID string)
 
 // SetPhases makes a schedule change the price at the renewal and release the
 // subscription an interval later. An update replaces all phases, so the current one is
-// sent again with its dates, prices, trial and payment method. Discounts and tax rates
-// that were set on the subscription at Stripe are not part of it.
+// sent again with its dates, prices, trial and payment method, which pays for the next
+// one too. Discounts and tax rates that were set on the subscription at Stripe are not
+// part of it.
 func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) error {
 	schedule, err := c.api.SubscriptionSchedules.Get(scheduleID, &sdk.SubscriptionScheduleParams{Params: params(ctx)})
 	if err != nil {
@@ -52,7 +53,7 @@ func (c *Client) SetPhases(ctx context.Context, key, scheduleID, price string) e
 			same,
 			{
 				Items:      []*sdk.SubscriptionSchedulePhaseItemParams{{Price: sdk.String(price), Quantity: sdk.Int64(1)}},
-				Iterations: sdk.Int64(1), ProrationBehavior: sdk.String("none"),
+				Iterations: sdk.Int64(1), ProrationBehavior: sdk.String("none"), DefaultPaymentMethod: same.DefaultPaymentMethod,
 			},
 		},
 	})
