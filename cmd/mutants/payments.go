@@ -222,4 +222,6 @@ var paymentMutants = []mutant{
 		once("payments/stripe/client.go", "(err != nil || !isRefusal(response.StatusCode))", "err != nil")),
 	bug("a downgrade forgets which card pays for the cheaper plan", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
 		once("payments/stripe/schedules.go", ", DefaultPaymentMethod: same.DefaultPaymentMethod,\n", ",\n")),
+	bug("a deleted page that was looked at too early stays open", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
+		once("payments/cashier/sync_subscription.go", "return checkout.CreatedAt + deletedGrace, nil", "return 0, nil")),
 }

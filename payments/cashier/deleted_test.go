@@ -15,6 +15,7 @@ import (
 	"purser/payments/stripe"
 	"purser/store"
 	"purser/store/payments"
+	"purser/store/queue"
 )
 
 // deletedObjects answers reads of subscriptions as Stripe does after the test data was
@@ -187,6 +188,21 @@ func TestAPageThatTheProviderDeletedHasExpired(t *testing.T) {
 		r.wantNothingFailing()
 		_, _, err := r.store.App(r.scope).Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
 		r.check(err)
+	})
+	t.Run("when it is refreshed in its first hour, after that", func(t *testing.T) {
+		r, topUp, checkout := opened(t)
+		r.deleteSessions()
+		for _, page := range []cashier.Page{topUp, checkout} {
+			session := must[payments.Checkout](r)(r.store.Payments(r.scope).CheckoutByID(t.Context(), page.ID)).SessionID
+			r.check(r.store.Queue(r.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobSession, Object: session}))
+		}
+		r.settle()
+		wantState(r, topUp, string(billing.TopUpOpen))
+		wantState(r, checkout, string(billing.ChangePending))
+		r.advance(2 * time.Hour)
+		wantState(r, topUp, string(billing.TopUpExpired))
+		wantState(r, checkout, string(billing.ChangeDropped))
+		r.wantNothingFailing()
 	})
 	t.Run("when there is another checkout", func(t *testing.T) {
 		r, _, checkout := opened(t)

@@ -173,10 +173,10 @@ func (c *Cashier) alertOnMissing(ctx context.Context, acct account, err error, o
 }
 
 func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
-	id := job.Object
-	session, err := c.session(ctx, acct, id, c.nowAt(acct.ClockOffset))
+	id, now := job.Object, c.nowAt(acct.ClockOffset)
+	session, err := c.session(ctx, acct, id, now)
 	if err != nil {
-		return 0, ignoreNotFound(err)
+		return c.afterUnreadSession(ctx, acct, id, now, err)
 	}
 	identity := func(ctx context.Context) (string, error) {
 		checkout, err := c.checkoutOf(ctx, acct, session)
@@ -187,7 +187,8 @@ func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Jo
 		now := c.nowAt(fence.ClockOffset)
 		session, err := c.session(ctx, acct, id, now)
 		if err != nil {
-			return ignoreNotFound(err)
+			next, err = c.afterUnreadSession(ctx, acct, id, now, err)
+			return err
 		}
 		switch {
 		case session.Status == billing.SessionOpen:

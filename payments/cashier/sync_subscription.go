@@ -139,6 +139,19 @@ func (c *Cashier) session(ctx context.Context, acct account, id string, now int6
 	return session, nil
 }
 
+// afterUnreadSession is when to read a session again that could not be read: one that is
+// too new to count as deleted, once it is not.
+func (c *Cashier) afterUnreadSession(ctx context.Context, acct account, id string, now int64, cause error) (next int64, err error) {
+	if acct.Live || !stripe.IsGone(cause) {
+		return 0, ignoreNotFound(cause)
+	}
+	checkout, err := c.options.Store.Payments(acct.scope).CheckoutBySession(ctx, id)
+	if err != nil || !checkout.IsUnderWay() || now-checkout.CreatedAt >= deletedGrace {
+		return 0, ignoreNotFound(err)
+	}
+	return checkout.CreatedAt + deletedGrace, nil
+}
+
 // applySession stores the state of a checkout session and syncs the subscription that
 // it created.
 func (c *Cashier) applySession(ctx context.Context, acct account, fence queue.Fence, session stripe.Session) error {
