@@ -60,7 +60,7 @@ func TestReadersAreWokenByNumbersOfOtherNodes(t *testing.T) {
 		r.announce()
 		noError(t, <-ended)
 		if !found {
-			t.Error("the wait ended without the notification")
+			t.Fatal("the wait ended without the notification")
 		}
 	}
 }
