@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -209,6 +210,8 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 	size := len(other.get("/v1/catalog").is(200).body)
 	n := limitedNode(t, api.Options{MaxUnsent: int64(4*size) + 4096}) // the applications differ a bit
 	writing, free := make(chan struct{}, 1), make(chan struct{})
+	release := sync.OnceFunc(func() { close(free) })
+	defer release()
 	var clients errgroup.Group
 	for range 2 {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/catalog", nil)
@@ -226,7 +229,7 @@ func TestUnreadRepliesAreBounded(t *testing.T) {
 	stuck.get("/v1/application").is(200)
 	stuck.post("/v1/events/batch", batchOf(fields{"id": newName(), "identity": newHolder(), "feature": "chat"})).is(200)
 	other.on(n).get("/v1/catalog").is(200)
-	close(free)
+	release()
 	if err := clients.Wait(); err != nil {
 		t.Fatal(err)
 	}
