@@ -224,4 +224,6 @@ var paymentMutants = []mutant{
 		once("payments/stripe/schedules.go", ", DefaultPaymentMethod: same.DefaultPaymentMethod,\n", ",\n")),
 	bug("a deleted page that was looked at too early stays open", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
 		once("payments/cashier/sync_subscription.go", "return checkout.CreatedAt + deletedGrace, nil", "return 0, nil")),
+	bug("a refusal under a new key hides that the upgrade failed under another", "./payments/cashier", "TestALimitSaysNothingOfTheUpgradeThatFailedBeforeIt",
+		once("payments/cashier/operation_run.go", "\t\t\top = op.NextAttempt()\n", "\t\t\top, before = op.NextAttempt(), 0\n")),
 }

@@ -82,6 +82,7 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 		if done {
 			observed.Outcome = billing.OutcomeDone
 		}
+		before := op.AttemptedAt // also under the key of an earlier attempt
 		switch billing.Recover(op, observed, run.initiator, run.now) {
 		case billing.RecoverDone:
 			return nil
@@ -95,7 +96,6 @@ func (run *operationRun) step(ctx context.Context, step billing.Step, isDone fun
 			}
 			op = op.NextAttempt()
 		}
-		before := op.AttemptedAt
 		op = op.Attempted(run.now)
 		if err := run.putOperation(ctx, op); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package cashier_test
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -418,4 +419,41 @@ func TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice(t *testing.T) {
 		r.wantCollected(1000 + 2900)
 		r.wantNothingFailing()
 	})
+}
+
+// failingOnce is a way to the provider on which POSTs to a path fail under the first
+// idempotency key, and are limited under others.
+type failingOnce struct {
+	path string
+	mu   sync.Mutex
+	key  string
+}
+
+func (f *failingOnce) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost || !strings.HasSuffix(req.URL.Path, f.path) {
+		return http.DefaultTransport.RoundTrip(req)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	key := req.Header.Get("Idempotency-Key")
+	f.key = cmp.Or(f.key, key)
+	if key == f.key {
+		return deletedObjects{http.StatusInternalServerError, `{"error": {"type": "api_error", "message": "Failed."}}`}.answer(req), nil
+	}
+	return deletedObjects{http.StatusTooManyRequests, `{"error": {"message": "Too many requests."}}`}.answer(req), nil
+}
+
+func TestALimitSaysNothingOfTheUpgradeThatFailedBeforeIt(t *testing.T) {
+	r := shop(t)
+	s := r.subscribe("basic", cardPays)
+	r.idle.Store(true)
+	way := &failingOnce{path: "/v1/subscriptions/" + s.ProviderID}
+	r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+	_, err := r.upgradeWith(newKey())
+	wantFault(t, err, fault.ProviderUnavailable)
+	_, err = r.cancel(true)
+	wantFault(t, err, fault.OperationInProgress)
+	r.advance(4 * time.Minute)
+	r.cashier = r.newCashier()
+	must[billing.Subscription](r)(r.cancel(true))
 }
