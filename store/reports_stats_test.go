@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
@@ -128,6 +130,35 @@ func TestOverview(t *testing.T) {
 			t.Errorf("got %+v", stats)
 		}
 	})
+}
+
+// TestPagesWaitForAFlush has the node flush its stats while a page is read: what the flush
+// has taken is neither in the counters nor in the database.
+func TestPagesWaitForAFlush(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s := newKiosk(t, openStore(t, url))
+	s.deposit(t, depositOf("ann", "tokens", 1_000, "first"))
+	s.track(t, "ann", 1)
+	lock, err := connect(t, url).Begin(t.Context())
+	noError(t, err)
+	exec(t, lock, `LOCK TABLE usage_days IN EXCLUSIVE MODE`) // reads go on
+	watch := connect(t, url)
+	var all errgroup.Group
+	all.Go(func() error { return s.db.Stats().WriteStats(t.Context()) })
+	soon(t, "the flush waits", func() bool {
+		return len(texts(t, watch, `SELECT pid::text FROM pg_locks WHERE NOT granted AND relation = 'usage_days'::regclass`)) == 1
+	})
+	all.Go(func() error {
+		o, err := s.Reports().Overview(t.Context(), moment, 1)
+		if err == nil && o.Now.Uses != 1 {
+			t.Errorf("the page has %d uses", o.Now.Uses)
+		}
+		return err
+	})
+	time.Sleep(50 * time.Millisecond) // without the wait, the page is read meanwhile
+	noError(t, lock.Rollback(t.Context()))
+	noError(t, all.Wait())
 }
 
 func TestFigures(t *testing.T) {

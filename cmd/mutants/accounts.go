@@ -119,6 +119,8 @@ var accountMutants = []mutant{
 		once("api/record_request.go", "r.Authenticated = r.Status != http.StatusUnauthorized && (", "r.Authenticated = r.Status != http.StatusOK || (")),
 	bug("an application keeps any number of failures", "./store", "TestFailedRequestsAreKeptForADay",
 		once("store/reports/stats.go", "return f.kept[all] <= FailuresPerMinute || f.kept[same] <= failuresPerCode", "return true")),
+	bug("a page is read beside a flush that has taken the counters", "./store", "TestPagesWaitForAFlush",
+		once("store/reports/flush.go", "s.flushes.Take(ctx, app)", "s.flushes.Take(ctx, ids.New())")),
 	bug("slow requests let an application keep any number of failures", "./store", "TestFailedRequestsAreKeptForADay",
 		once("store/reports/stats.go", "minute < f.minute-10 {", "minute < f.minute {")),
 	bug("a change of a password undoes an operator's reset", "./store", "TestResetPassword",

@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 
 	// The kernel: transactions and statements. Above it the queue, then what changes a
 	// wallet, then the areas, which do not know each other.
-	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch"),
+	"store/reports":         with(nouns, "store/internal/ledger", "store/internal/pg", "store/internal/sketch", "tenancy/turns"),
 	"store/payments":        with(nouns, "payments/sandbox/persist", "store/internal/ledger", "store/internal/pg", "store/internal/wire", "store/queue"),
 	"store/people":          with(nouns, "store/internal/pg"),
 	"store/rollups":         with(nouns, "store/internal/pg"),

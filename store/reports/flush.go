@@ -144,11 +144,7 @@ func (s *Counters) flushStats(log *slog.Logger) {
 func (s *Counters) WriteStats(ctx context.Context) error {
 	var failed error
 	for _, app := range s.pendingApps() {
-		counted := s.drain(app)
-		if counted == nil {
-			continue // flushed by a page meanwhile
-		}
-		if err := s.App(counted.scope).writeStats(ctx, counted); err != nil {
+		if err := s.flush(ctx, app); err != nil {
 			failed = errors.Join(failed, err)
 			if ctx.Err() != nil {
 				break
@@ -158,15 +154,26 @@ func (s *Counters) WriteStats(ctx context.Context) error {
 	return failed
 }
 
+// flush flushes the stats of an application after a flush that runs: its counters are not
+// in the database yet.
+func (s *Counters) flush(ctx context.Context, app ids.ID) error {
+	done, err := s.flushes.Take(ctx, app)
+	if err != nil {
+		return fmt.Errorf("store: stats are being flushed: %w", err)
+	}
+	defer done()
+	counted := s.drain(app)
+	if counted == nil {
+		return nil
+	}
+	return s.App(counted.scope).writeStats(ctx, counted)
+}
+
 // flushStats flushes this node's stats of the application, so that a page shows the
 // reader's own latest requests. Failed requests that cannot be stored do not fail the
 // page.
 func (a App) flushStats(ctx context.Context) error {
-	counted := a.node.drain(a.app.Scope.AppID)
-	if counted == nil {
-		return nil
-	}
-	if err := a.writeStats(ctx, counted); err != nil && !errors.Is(err, errFailuresDropped) {
+	if err := a.node.flush(ctx, a.app.Scope.AppID); err != nil && !errors.Is(err, errFailuresDropped) {
 		return err
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"purser/store/internal/pg"
 	"purser/store/internal/sketch"
 	"purser/tenancy"
+	"purser/tenancy/turns"
 )
 
 const (
@@ -41,6 +42,8 @@ type Counters struct {
 
 	mu   sync.Mutex
 	apps map[ids.ID]*appStats
+
+	flushes *turns.Turns[ids.ID] // by application, one at a time
 
 	minute int64            // of kept, since 1970
 	kept   map[failures]int // failures in the minute
@@ -96,7 +99,7 @@ type (
 )
 
 func newCounters() *Counters {
-	return &Counters{apps: make(map[ids.ID]*appStats), kept: make(map[failures]int), denials: newDenialLimits(), used: make(map[ids.ID]tenancy.Scope)}
+	return &Counters{apps: make(map[ids.ID]*appStats), flushes: turns.New[ids.ID](1), kept: make(map[failures]int), denials: newDenialLimits(), used: make(map[ids.ID]tenancy.Scope)}
 }
 
 func newAppStats(scope tenancy.Scope) *appStats {
