@@ -52,6 +52,9 @@ var notificationCalls = []call[notifications.App]{
 	{"Feed", "", "", "", "", func(ctx context.Context, a notifications.App, h fixture) (any, error) {
 		return a.Feed(ctx, notifications.Query{After: -1, Identity: h.deposit.Identity, Limit: 100})
 	}},
+	{"Last", "", "", "", "", func(ctx context.Context, a notifications.App, _ fixture) (any, error) {
+		return a.Last(ctx)
+	}},
 	{"Notification", "", noNotification, noNotification, "", func(ctx context.Context, a notifications.App, h fixture) (any, error) {
 		return a.Notification(ctx, h.notification)
 	}},
