@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -149,16 +150,16 @@ func TestPagesWaitForAFlush(t *testing.T) {
 	soon(t, "the flush waits", func() bool {
 		return len(texts(t, watch, `SELECT pid::text FROM pg_locks WHERE NOT granted AND relation = 'usage_days'::regclass`)) == 1
 	})
-	all.Go(func() error {
-		o, err := s.Reports().Overview(t.Context(), moment, 1)
-		if err == nil && o.Now.Uses != 1 {
-			t.Errorf("the page has %d uses", o.Now.Uses)
-		}
-		return err
-	})
-	time.Sleep(50 * time.Millisecond) // without the wait, the page is read meanwhile
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := s.Reports().Overview(ended, moment, 1); err == nil || !strings.Contains(err.Error(), "being flushed") {
+		t.Errorf("a page that can't wait: %v", err)
+	}
 	noError(t, lock.Rollback(t.Context()))
 	noError(t, all.Wait())
+	if o, err := s.Reports().Overview(t.Context(), moment, 1); err != nil || o.Now.Uses != 1 {
+		t.Errorf("the page has %d uses, %v", o.Now.Uses, err)
+	}
 }
 
 func TestFigures(t *testing.T) {

@@ -174,7 +174,7 @@ func TestAnAuditLogOfLargeEntriesIsExportedInParts(t *testing.T) {
 }
 
 // TestUnsentPagesAreBounded holds pages in memory that visitors do not read: those of one
-// network take half of the limit, and keep nobody from signing in, nor members from pages.
+// network take half of the limit. Sign-in pages and those of members stay available.
 func TestUnsentPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

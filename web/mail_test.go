@@ -367,8 +367,8 @@ func TestSecurityNoticesAreMailed(t *testing.T) {
 	})
 }
 
-// TestNoticesThatAMemberCausesAreBounded repeats what mails someone: an address that nobody
-// has verified, or the owners. Mails of other tenants wait behind them.
+// TestNoticesThatAMemberCausesAreBounded repeats actions that send a mail to an
+// unverified address or to the owners. Mails of other tenants wait behind them.
 func TestNoticesThatAMemberCausesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newMailHarness(t)

@@ -59,7 +59,7 @@ var accountMutants = []mutant{
 		once("web/accounts/awaiting.go", "\t\tsetAwaiting(req, \"\", -1)\n", "")),
 	bug("a member sends any number of security notices", "./web", "TestNoticesThatAMemberCausesAreBounded",
 		once("web/site/mail.go", "if !limiter.AllowN(now, len(to)) {", "if !limiter.AllowN(now, 0) {")),
-	bug("strangers fill the log with requests that are none", "./cmd/purser", "TestRequestsThatAreNoneDoNotFillTheLog",
+	bug("malformed requests fill the log", "./cmd/purser", "TestRequestsThatAreNoneDoNotFillTheLog",
 		once("cmd/purser/connections.go", `c.owner.log.Warn("request not parsed"`, `c.owner.log.Info("request not parsed"`)),
 	bug("a replaced password still signs in with a code", "./web", "TestAuthenticator",
 		once("web/accounts/login.go", "\tif account.PasswordAt != passwordAt {", "\tif account.PasswordAt < 0 {"),

@@ -16,7 +16,7 @@ const (
 	// repeatInterval is how often a repeated warning or error is written.
 	repeatInterval = 30 * time.Second
 	// maxRepeats bounds the distinct lines of one interval, and maxOfMessage those with one
-	// message: whoever causes many of one hides no other. Beyond it, lines with the same
+	// message, so that many of one leave room for others. Beyond it, lines with the same
 	// message share one entry, whatever their attributes.
 	maxRepeats   = 1000
 	maxOfMessage = 100

@@ -41,7 +41,7 @@ func requireCode(req *site.Request, account people.Account, next string) (site.R
 	return site.Redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
 }
 
-// endAwaiting deletes the cookie of a sign-in that waits, whoever signs in now.
+// endAwaiting deletes the cookie of a sign-in that waits, also when another user signs in.
 func endAwaiting(req *site.Request) {
 	if _, err := req.HTTP().Cookie(awaitingCookieName(req)); err == nil {
 		setAwaiting(req, "", -1)

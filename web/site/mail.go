@@ -35,8 +35,8 @@ func (req *Request) SealMails(kind mail.Kind, letter letters.Letter, until int64
 }
 
 // noticesAtOnce and noticeInterval limit the notices that a user causes by what costs no
-// password: nobody has verified the address that they go to, and mails of others wait behind
-// them. Each node counts its own.
+// password: their address may be unverified, and mails of others wait behind them. Each node
+// counts its own.
 const (
 	noticesAtOnce  = 100
 	noticeInterval = 6 * time.Second
