@@ -181,9 +181,6 @@ func WriteJSON(ec echo.Context, code int, body any) error {
 	return writeJSON(ec, code, text)
 }
 
-// smallReply fits into the buffers of a connection.
-const smallReply = 16 << 10
-
 // WriteCountedJSON is WriteJSON, refused when the owner has too much that its clients don't
 // read. It counts bytes.
 func WriteCountedJSON[K comparable](ec echo.Context, code int, body any, unsent *InFlight[K], owner K) error {
@@ -191,12 +188,11 @@ func WriteCountedJSON[K comparable](ec echo.Context, code int, body any, unsent 
 	if err != nil {
 		return err
 	}
-	if size := int64(len(text)); size > smallReply {
-		if err := unsent.Enter(owner, size); err != nil {
-			return err
-		}
-		defer unsent.Leave(owner, size)
+	sent, err := unsent.EnterReply(owner, int64(len(text)))
+	if err != nil {
+		return err
 	}
+	defer sent()
 	return writeJSON(ec, code, text)
 }
 

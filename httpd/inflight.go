@@ -35,6 +35,18 @@ func (f *InFlight[K]) Enter(owner K, weight int64) error {
 	return nil
 }
 
+// smallReply fits into the buffers of a connection: it takes no memory while its client
+// reads slowly.
+const smallReply = 16 << 10
+
+// EnterReply acquires the size of a reply until sent is called. Small ones are not counted.
+func (f *InFlight[K]) EnterReply(owner K, size int64) (sent func(), err error) {
+	if size <= smallReply {
+		return func() {}, nil
+	}
+	return func() { f.Leave(owner, size) }, f.Enter(owner, size)
+}
+
 // Leave releases a weight.
 func (f *InFlight[K]) Leave(owner K, weight int64) {
 	f.mu.Lock()

@@ -22,12 +22,8 @@ import (
 const pageTimeout = 15 * time.Second
 
 // unsentBytes bounds the memory of pages whose clients read slowly: anyone may load a page on
-// each connection. What is smaller than smallPage fits into the buffers of a connection and is
-// not counted; neither is the answer of a form: it may show a secret, once.
-const (
-	unsentBytes = 64 << 20
-	smallPage   = 16 << 10
-)
+// each connection. The answer of a form is not counted: it may show a secret, once.
+const unsentBytes = 64 << 20
 
 // serve handles one route. The session is saved before anything is sent, so a failing
 // session store sends only the error.
@@ -87,15 +83,10 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 // enterUnsent counts a page until it is sent. Users have a limit of their own, so that those
 // without an account keep no member from their pages.
 func (req *Request) enterUnsent(size int64) (sent func(), err error) {
-	if size <= smallPage {
-		return func() {}, nil
-	}
-	s := req.Site
 	if user := req.Bearer.userID; !user.IsZero() {
-		return func() { s.unsentByUser.Leave(user, size) }, s.unsentByUser.Enter(user, size)
+		return req.Site.unsentByUser.EnterReply(user, size)
 	}
-	network := AttemptNetwork(req.Bearer.Address)
-	return func() { s.unsentByNetwork.Leave(network, size) }, s.unsentByNetwork.Enter(network, size)
+	return req.Site.unsentByNetwork.EnterReply(AttemptNetwork(req.Bearer.Address), size)
 }
 
 // respond checks access and calls the handler. The order matters: a cross-origin request
