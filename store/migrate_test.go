@@ -101,7 +101,8 @@ func TestMigrate(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- store.Migrate(ctx, address) }()
 		soon(t, "the migration waits", func() bool {
-			return len(texts(t, owner, `SELECT pid::text FROM pg_locks WHERE locktype = 'advisory' AND objid = 42 AND NOT granted`)) == 1
+			return len(texts(t, owner, `SELECT pid::text FROM pg_locks
+				WHERE locktype = 'advisory' AND objid = 42 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)) == 1
 		})
 		cancel()
 		if err := <-ended; err == nil {
@@ -131,7 +132,7 @@ func TestMigrate(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- store.Migrate(t.Context(), address) }()
 		soon(t, "the migration waits", func() bool {
-			return len(texts(t, owner, `SELECT pid::text FROM pg_locks WHERE relation = 'dumped'::regclass AND NOT granted`)) == 1
+			return waitingFor(t, owner, "dumped") == 1
 		})
 		read := make(chan error, 1)
 		go func() {

@@ -148,7 +148,7 @@ func TestPagesWaitForAFlush(t *testing.T) {
 	var all errgroup.Group
 	all.Go(func() error { return s.db.Stats().WriteStats(t.Context()) })
 	soon(t, "the flush waits", func() bool {
-		return len(texts(t, watch, `SELECT pid::text FROM pg_locks WHERE NOT granted AND relation = 'usage_days'::regclass`)) == 1
+		return waitingFor(t, watch, "usage_days") == 1
 	})
 	ended, end := context.WithCancel(t.Context())
 	end()

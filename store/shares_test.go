@@ -35,7 +35,7 @@ func TestAnOrganizationLeavesConnectionsToOthers(t *testing.T) {
 	watch := connect(t, url)
 	most := 0
 	waiting := func() int {
-		most = max(most, len(texts(t, watch, `SELECT pid::text FROM pg_locks WHERE NOT granted AND relation = 'subscriptions'::regclass`)))
+		most = max(most, waitingFor(t, watch, "subscriptions"))
 		return most
 	}
 	soon(t, "all of its connections wait", func() bool { return waiting() >= share })

@@ -231,6 +231,14 @@ func (s shop) standsStill(tb testing.TB, url, identity string) (waits bool) {
 	return waits
 }
 
+// waitingFor counts the sessions that wait for a lock on a table of the connection's
+// database. Databases that are copies of one have the same ids for their tables.
+func waitingFor(tb testing.TB, on execer, table string) int {
+	tb.Helper()
+	return len(texts(tb, on, `SELECT pid::text FROM pg_locks WHERE NOT granted AND relation = $1::regclass
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, table))
+}
+
 // lockWaits counts the sessions that wait for a lock in a statement like the pattern, on
 // every node that has the database.
 func lockWaits(tb testing.TB, url, pattern string) (count int) {

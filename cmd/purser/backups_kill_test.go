@@ -160,7 +160,8 @@ func TestAKilledRestoreIsNeverServed(t *testing.T) {
 		holder(fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, lock))
 		killed(t, p.on(t, database, "restore", file), func() {
 			holder(`DO $$ BEGIN
-				WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$`)
+				WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted
+					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) LOOP PERFORM pg_sleep(0.02); END LOOP; END $$`)
 		})
 		refused(t, database)
 		holder(`DROP EVENT TRIGGER hold`)
