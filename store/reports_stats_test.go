@@ -137,7 +137,7 @@ func TestOverview(t *testing.T) {
 // has taken is neither in the counters nor in the database.
 func TestPagesWaitForAFlush(t *testing.T) {
 	t.Parallel()
-	url := storetest.URL(t)
+	url := storetest.FreshURL(t)
 	s := newKiosk(t, openStore(t, url))
 	s.deposit(t, depositOf("ann", "tokens", 1_000, "first"))
 	s.track(t, "ann", 1)

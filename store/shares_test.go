@@ -17,7 +17,7 @@ import (
 func TestAnOrganizationLeavesConnectionsToOthers(t *testing.T) {
 	t.Parallel()
 	const conns, share = 4, 3
-	url := storetest.URL(t)
+	url := storetest.FreshURL(t)
 	db, err := store.Open(t.Context(), url, store.Options{MaxConns: conns})
 	noError(t, err)
 	t.Cleanup(db.Close)
