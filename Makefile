@@ -288,6 +288,10 @@ rootfs:
 	@rm -rf "$(ROOTFS)"
 	@install -d -m 0755 "$(ROOTFS)" "$(ROOTFS)/etc/ssl/certs" "$(ROOTFS)/usr/bin"
 	@CGO_ENABLED=0 GOOS=linux $(GO) build -ldflags '-s -w $(STAMP)' -o "$(ROOTFS)/usr/bin/purser" ./cmd/purser
+	@install -d -m 0755 "$(ROOTFS)/usr" "$(ROOTFS)/usr/share" "$(ROOTFS)/usr/share/doc" "$(ROOTFS)/usr/share/doc/purser"
+	@install -m 0644 LICENSE "$(ROOTFS)/usr/share/doc/purser/LICENSE"
+	@$(GO) run ./cmd/release -notices "$(ROOTFS)/usr/bin/purser" > "$(ROOTFS)/usr/share/doc/purser/THIRD-PARTY-NOTICES.txt"
+	@chmod 0644 "$(ROOTFS)/usr/share/doc/purser/THIRD-PARTY-NOTICES.txt"
 	@install -m 0644 "$(CERTIFICATES)" "$(ROOTFS)/etc/ssl/certs/ca-certificates.crt"
 	@printf 'purser:x:65532:65532:Purser:/:/sbin/nologin\n' > "$(ROOTFS)/etc/passwd"
 	@printf 'purser:x:65532:\n' > "$(ROOTFS)/etc/group"

@@ -37,8 +37,11 @@ func TestTheImageServesAsAnUnprivilegedUser(t *testing.T) {
 	}
 	open(t, root)
 	before := listing(t, root)
-	if want := []string{"etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/bin/purser"}; !slices.Equal(before.files, want) {
+	if want := []string{"etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/bin/purser", "usr/share/doc/purser/LICENSE", "usr/share/doc/purser/THIRD-PARTY-NOTICES.txt"}; !slices.Equal(before.files, want) {
 		t.Errorf("the image has the files %v, not %v", before.files, want)
+	}
+	if notices, err := os.ReadFile(filepath.Join(root, "usr/share/doc/purser/THIRD-PARTY-NOTICES.txt")); err != nil || !strings.Contains(string(notices), "github.com/labstack/echo/v4 v") {
+		t.Errorf("the image's notices, %d bytes: %v", len(notices), err)
 	}
 	settings := []string{
 		"DATABASE_URL=" + overTCP(t, storetest.FreshURL(t)), "PURSER_SECRET_KEY=" + strings.Repeat("k", 32), "PURSER_DRAIN=0s",

@@ -36,9 +36,13 @@ func main() {
 	flag.StringVar(&built, "built", "", "time of the commit, such as 2026-11-16T02:49:35Z")
 	flag.StringVar(&only, "platforms", strings.Join(platforms, ","), "platforms to build for")
 	folder := flag.String("out", "bin/release", "folder to write to")
+	binary := flag.String("notices", "", "only print the third-party notices of this binary")
 	flag.Parse()
 	err := errors.New("-version and -commit are required")
-	if s.version != "" && s.commit != "" {
+	switch {
+	case *binary != "":
+		err = printNotices(ctx, *binary)
+	case s.version != "" && s.commit != "":
 		if s.built, err = time.Parse(time.RFC3339, built); err == nil {
 			err = release(ctx, s, strings.Split(only, ","), *folder)
 		}
@@ -47,6 +51,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
+}
+
+// printNotices prints the notices of a binary that is packed elsewhere, as in an image.
+func printNotices(ctx context.Context, binary string) error {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	notices, err := thirdParty(ctx, merge(nil, info))
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(notices)
+	return err
 }
 
 // release fills the folder, which is emptied first.
