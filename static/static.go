@@ -1,7 +1,6 @@
 package static
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Prefix is where Handler must be mounted.
@@ -127,7 +125,7 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("Content-Type", found.contentType)
 	header.Set("ETag", found.etag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+	ServeBytes(w, r, found.content)
 }
 
 // fixed are the addresses that browsers and crawlers ask for by themselves. The icons are
@@ -151,6 +149,6 @@ func FixedHandler() http.Handler {
 		header.Set("Cache-Control", "public, max-age=86400")
 		header.Set("Content-Type", found.contentType)
 		header.Set("ETag", found.etag)
-		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(found.content))
+		ServeBytes(w, r, found.content)
 	})
 }

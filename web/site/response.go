@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/httpd"
+	"purser/static"
 	"purser/views/component"
 )
 
@@ -114,7 +115,7 @@ func (r Response) sendCacheable(c echo.Context) error {
 	}
 	sum := sha256.Sum256(r.body)
 	header.Set("ETag", `"`+hex.EncodeToString(sum[:16])+`"`)
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(r.body))
+	static.ServeBytes(c.Response(), c.Request(), r.body)
 	return nil
 }
 
