@@ -53,7 +53,7 @@ func (s *Store) probePool(ctx context.Context) error {
 	if stat := s.db.Pool.Stat(); stat.AcquiredConns() >= stat.MaxConns() {
 		return nil
 	}
-	conn, err := s.db.Pool.Acquire(ctx)
+	conn, err := s.db.Acquire(ctx)
 	if err != nil {
 		return pg.Unready("requests get no database connection", err)
 	}

@@ -138,7 +138,7 @@ func (h *hotPool) isStarved() bool {
 
 // borrow takes a connection of the store's pool and prepares it.
 func (h *hotPool) borrow(ctx context.Context) (*pgxpool.Conn, error) {
-	conn, err := h.engine.store.db.Pool.Acquire(ctx)
+	conn, err := h.engine.store.db.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("store: no connection to borrow: %w", err)
 	}

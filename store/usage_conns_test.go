@@ -91,7 +91,11 @@ func TestFewConnectionsDoNotStopCharging(t *testing.T) {
 	for range 30 {
 		readers.Go(func() {
 			for reading.Err() == nil {
-				_, _ = s.Wallet(reading, "ann") // some get no connection: they are not the claim
+				// They wait for a connection of each other.
+				if _, err := s.Wallet(reading, "ann"); err != nil && reading.Err() == nil {
+					t.Errorf("a reader got %v", err)
+					return
+				}
 			}
 		})
 	}

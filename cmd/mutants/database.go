@@ -31,6 +31,8 @@ var databaseMutants = []mutant{
 		once("store/usage_track.go", "\treturn last\n", "\treturn time.Now().Add(e.batchTimeout)\n")),
 	bug("the hot path does not borrow connections", "./store", "TestFewConnectionsDoNotStopCharging",
 		once("store/usage_conns.go", "\t\tif pg.SQLState(err) == pg.TooManyConnections {\n", "\t\tif false {\n")),
+	bug("requests fail while Postgres refuses connections", "./store", "TestFewConnectionsDoNotStopCharging",
+		once("store/internal/pg/acquire.go", "if SQLState(err) != TooManyConnections {\n", "if true {\n")),
 	bug("ready without a write", "./store", "TestReadinessIsProvenByAWrite",
 		once("store/readiness.go", "\tif err != nil {\n\t\treturn pg.Unready(\"the database does not take writes\", err)\n", "\tif false {\n\t\treturn pg.Unready(\"the database does not take writes\", err)\n")),
 	bug("a migration behind a backup blocks all readers of its table", "./store", "TestMigrate",

@@ -185,7 +185,7 @@ func (w SandboxAccounts) Find(ctx context.Context, app ids.ID, kind, name string
 		return "", false, err
 	}
 	defer leave()
-	pooled, err := w.handles.db.Pool.Acquire(ctx)
+	pooled, err := w.handles.db.Acquire(ctx)
 	if err != nil {
 		return "", false, fmt.Errorf("store: no connection: %w", err)
 	}

@@ -283,7 +283,7 @@ func (s *DB) MeasureClock(ctx context.Context) error {
 	defer cancel()
 	conn, err := s.Clock.Conns.Load().Acquire(ctx)
 	if SQLState(err) == TooManyConnections {
-		conn, err = s.Pool.Acquire(ctx)
+		conn, err = s.Acquire(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("store: no connection: %w", err)

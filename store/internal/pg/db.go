@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store/internal/limits"
@@ -57,7 +56,8 @@ type DB struct {
 	// Distributed reports that Citus has distributed the tables.
 	Distributed bool
 
-	changed sync.Map // of *walletListener
+	changed sync.Map                // of *walletListener
+	refused atomic.Pointer[refusal] // the last one of a connection
 	turns   *turns.Turns[ids.ID]
 	shares  *turns.Turns[ids.ID] // of the pool, by organization
 	entries func(tenancy.Scope, []metering.Entry)
@@ -122,19 +122,6 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 // shareOf is how many connections of a pool an organization has at most: slow reads of one
 // leave some to the others.
 func shareOf(conns int) int { return max(1, conns*3/4) }
-
-// acquire takes a connection of the pool, within the organization's share.
-func (a App) acquire(ctx context.Context) (conn *pgxpool.Conn, release func(), err error) {
-	done, err := a.DB.shares.Take(ctx, a.Scope.OrgID)
-	if err != nil {
-		return nil, nil, fault.New(fault.Overloaded)
-	}
-	if conn, err = a.DB.Pool.Acquire(ctx); err != nil {
-		done()
-		return nil, nil, fmt.Errorf("store: no connection: %w", err)
-	}
-	return conn, func() { Release(conn); done() }, nil
-}
 
 // Milliseconds is how a setting of Postgres writes a duration.
 func Milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
