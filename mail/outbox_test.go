@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	netmail "net/mail"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/emersion/go-smtp"
 
+	"purser/fault"
 	"purser/mail"
 	"purser/mail/mailtest"
 	"purser/store"
@@ -398,5 +400,35 @@ func TestServersAreParsed(t *testing.T) {
 		if a, err := mail.ParseSender(text); err == nil {
 			t.Errorf("%q is %v", text, a)
 		}
+	}
+}
+
+// Anyone can ask for password resets of addresses without an account.
+func TestResetsDoNotDelayOtherMails(t *testing.T) {
+	t.Parallel()
+	s := mailtest.Start(t, mailtest.Options{})
+	server, options := startTLS(s)
+	h := newHarness(t, server, options)
+	reset := func(n int) error {
+		m, err := h.outbox.Seal(mail.Reset, fmt.Sprintf("ada%d@example.com", n), letters.Letter{}, h.clock()+people.ResetLinkTTL.Milliseconds())
+		noError(t, err)
+		return h.store.Outbox().Queue(t.Context(), m)
+	}
+	const most = 1000
+	for n := range most - 1 {
+		noError(t, reset(n))
+	}
+	h.advance(time.Minute)
+	h.queue(t, "bob@example.com")
+	noError(t, reset(most))
+	if err := reset(most + 1); !fault.Is(err, fault.Overloaded) {
+		t.Errorf("one more gets %v", err)
+	}
+	first, found, err := h.store.Outbox().Claim(t.Context(), h.clock(), time.Minute)
+	if err != nil || !found || first.Kind != string(mail.Security) {
+		t.Errorf("first comes %q, %v", first.Kind, err)
+	}
+	if next, found, err := h.store.Outbox().Claim(t.Context(), h.clock(), time.Minute); err != nil || !found || next.Kind != string(mail.Reset) {
+		t.Errorf("then comes %q, %v", next.Kind, err)
 	}
 }

@@ -75,9 +75,15 @@ func TestAuthenticator(t *testing.T) {
 	if len(codes) != credential.RecoveryCodes {
 		t.Fatalf("%d recovery codes are shown", len(codes))
 	}
+	if again := b.post(t, "/account/factor", url.Values{"seed": {hidden(page.body, "seed")}, "code": {code(seed)}}); again.location != "/account" {
+		t.Errorf("the form sent again leads to %q, status %d", again.location, again.status)
+	}
 	only, err := vault.New(rand.Reader, newer)
 	noError(t, err)
 	r.site.Vault = only
+	if said := b.get(t, "/account"); !strings.Contains(said.body, "generate new ones") {
+		t.Error("the page doesn't say how to get codes that were not seen")
+	}
 
 	if again := b.get(t, "/account"); strings.Contains(again.body, codes[0]) || !strings.Contains(again.body, "10 recovery codes left") {
 		t.Error("the codes are shown again")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/store/internal/pg"
 )
 
@@ -24,17 +25,33 @@ type ClaimedMail struct {
 	Tries int // with this one
 }
 
-// Queue writes mails that no other change comes with.
+// maxWaitingResets is how many password resets wait at most. Anyone can ask for one, and each
+// takes its time to send.
+const maxWaitingResets = 1000
+
+// Queue writes mails that no other change comes with: password resets, unless too many wait.
 func (o Outbox) Queue(ctx context.Context, mails ...Mail) error {
-	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error { return pg.QueueMail(ctx, tx.Conn(), mails...) })
+	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var waiting int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM mails WHERE kind = 'password-reset' LIMIT $1) w`, maxWaitingResets).Scan(&waiting)
+		if err != nil {
+			return fmt.Errorf("store: waiting resets: %w", err)
+		}
+		if waiting >= maxWaitingResets {
+			return fault.Newf(fault.Overloaded, "Too many password resets wait to be mailed. Try again in a few minutes.")
+		}
+		return pg.QueueMail(ctx, tx.Conn(), mails...)
+	})
 }
 
-// Claim takes the mail that has been due longest, or reports that none is due. Until the
+// Claim takes the mail that has been due longest, password resets last, or reports that none is due. Until the
 // lease ends no other node takes it; a node that dies loses it.
 func (o Outbox) Claim(ctx context.Context, now int64, lease time.Duration) (m ClaimedMail, found bool, err error) {
 	err = o.handles.pool.QueryRow(ctx, `
 		UPDATE mails SET tries = tries + 1, due_at = $1 + $2
-		WHERE id = (SELECT id FROM mails WHERE due_at <= $1 ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+		WHERE id = coalesce(
+			(SELECT id FROM mails WHERE due_at <= $1 AND kind <> 'password-reset' ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED),
+			(SELECT id FROM mails WHERE due_at <= $1 AND kind = 'password-reset' ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED))
 		RETURNING id, kind, sealed, created_at, expires_at, tries`, now, lease.Milliseconds()).
 		Scan(&m.ID, &m.Kind, &m.Sealed, &m.CreatedAt, &m.ExpiresAt, &m.Tries)
 	if errors.Is(err, pgx.ErrNoRows) {

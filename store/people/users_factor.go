@@ -42,7 +42,7 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 			return err
 		}
 		if added == 0 {
-			return fault.Newf(fault.AlreadyExists, "Two-factor is already on. Turn it off first.")
+			return fault.Newf(fault.AlreadyExists, "Two-factor is already on.")
 		}
 		if err := p.putRecoveryCodes(ctx, tx, codes); err != nil {
 			return err

@@ -100,6 +100,9 @@ func (s *Pages) addFactor(req *site.Request) (site.Response, error) {
 	}
 	by := req.Actor()
 	err = req.UserStore().AddFactor(req.Context, people.Factor{SealedSeed: sealed, LastStep: step}, hashes, req.Bearer.Token, by, mails...)
+	if fault.Is(err, fault.AlreadyExists) { // such as by the same form, whose page with the codes was lost
+		return req.Done("/account", "Two-factor is already on. If you don't have its recovery codes, generate new ones.")
+	}
 	if err != nil {
 		return site.Response{}, err
 	}

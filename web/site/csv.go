@@ -54,7 +54,7 @@ func escapeFormula(cell string) string {
 	return "'" + cell
 }
 
-var inner = regexp.MustCompile(`([;\t\r\n])([=+\-@＝＋－＠])`)
+var inner = regexp.MustCompile(`([;\t\r\n]"*)([=+\-@＝＋－＠])`)
 
 func isNumber(cell string) bool {
 	digits := strings.TrimPrefix(cell, "-")

@@ -170,6 +170,9 @@ func (req *Request) saveSession() error {
 	m, w := req.Site.sessions, req.echo.Response()
 	switch m.Status(req.Context) {
 	case scs.Modified:
+		if !req.Bearer.changed && req.HTTP().Header.Get("X-Poll") != "" {
+			return nil // the page asks by itself: its reader may have left
+		}
 		token, expiry, err := m.Commit(req.Context)
 		if err != nil {
 			return err
@@ -227,7 +230,12 @@ func (req *Request) SignOut() error {
 // flash shows a message once, on the next page.
 func (req *Request) flash(message string) { req.put(sessionFlash, message) }
 
+// takeFlash leaves the message to the next page: htmx takes only a part of this one, in which
+// it may not be.
 func (req *Request) takeFlash() string {
+	if req.IsHTMX() {
+		return ""
+	}
 	message := req.Site.sessions.PopString(req.Context, sessionFlash)
 	req.Bearer.changed = req.Bearer.changed || message != ""
 	return message

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"purser/ids"
+	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -138,6 +139,42 @@ func TestASessionKeepsWhatAnotherRequestWroteMeanwhile(t *testing.T) {
 	after, _ := visit(t, s, cookie)
 	if got := after.takeFlash(); got != "Name saved." {
 		t.Errorf("the message is %q", got)
+	}
+}
+
+// A page that asks by itself for a part of it keeps no session open, and shows no message.
+func TestPollsLeaveTheSessionAsItIs(t *testing.T) {
+	t.Parallel()
+	s, clock := newTestSite(t)
+	user, cookie := newVisitor(t, s)
+	first, recorder := visit(t, s, cookie)
+	first.flash("You're confirmed.")
+	save(t, first, recorder)
+	seen := func() people.Session {
+		list, _, err := s.Store.User(user).Sessions(t.Context(), "", s.Now())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		return list[0]
+	}
+	before := seen()
+	clock.Add(time.Hour.Milliseconds())
+	poll, recorder := visit(t, s, cookie)
+	poll.HTTP().Header.Set("HX-Request", "true")
+	poll.HTTP().Header.Set("X-Poll", "1")
+	if got := poll.takeFlash(); got != "" {
+		t.Errorf("a poll takes %q", got)
+	}
+	if got := save(t, poll, recorder); got != nil || seen() != before {
+		t.Errorf("a poll sets the cookie %v, and the session is %+v", got, seen())
+	}
+	page, recorder := visit(t, s, cookie)
+	if got := page.takeFlash(); got != "You're confirmed." {
+		t.Errorf("the message is %q", got)
+	}
+	save(t, page, recorder)
+	if after := seen(); after.SeenAt <= before.SeenAt || after.ExpiresAt <= before.ExpiresAt {
+		t.Errorf("a page leaves %+v as %+v", before, after)
 	}
 }
 
