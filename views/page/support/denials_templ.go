@@ -190,7 +190,7 @@ func Denials(l DenialList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Denials) == 0 && !l.Unfinished {
-				templ_7745c5c3_Err = nothingListed(l.Active, component.Nothing{Icon: "circle-check", Title: "No denials", Text: "Refused usage and denied checks appear here within seconds."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Active, l.Problems, component.Nothing{Icon: "circle-check", Title: "No denials", Text: "Refused usage and denied checks appear here within seconds."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -152,7 +152,7 @@ func Events(l EventList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Events) == 0 && !l.Unfinished {
-				templ_7745c5c3_Err = nothingListed(l.Active, component.Nothing{Icon: "activity", Title: "No events yet", Text: "Track usage with POST /v1/events. Events appear here immediately."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Active, l.Problems, component.Nothing{Icon: "activity", Title: "No events yet", Text: "Track usage with POST /v1/events. Events appear here immediately."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -480,7 +480,7 @@ func Deposits(l DepositList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Deposits) == 0 {
-				templ_7745c5c3_Err = nothingListed(l.Active, component.Nothing{Icon: "banknote", Title: "No deposits yet", Text: "Add credits with POST /v1/deposits. Deposits appear here immediately."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Active, l.Problems, component.Nothing{Icon: "banknote", Title: "No deposits yet", Text: "Add credits with POST /v1/deposits. Deposits appear here immediately."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -539,8 +539,8 @@ func sortedByAge(columns []component.Column, order component.Sort) []component.C
 }
 
 // nothingListed stands in place of an empty list. A filter without a match says so, and
-// not how to begin.
-func nothingListed(filtered bool, none component.Nothing) templ.Component {
+// not how to begin. With a filter that can't be read nothing was searched.
+func nothingListed(filtered bool, problems []component.Problem, none component.Nothing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -561,7 +561,12 @@ func nothingListed(filtered bool, none component.Nothing) templ.Component {
 			templ_7745c5c3_Var15 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if filtered {
+		if len(problems) > 0 {
+			templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "search", Title: "Nothing searched", Text: "Correct the filters above, or clear them."}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if filtered {
 			templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "search", Title: "No results", Text: "Nothing matches the filters. Clear them to see everything."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -706,7 +711,7 @@ func Subscriptions(l SubscriptionList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Subscriptions) == 0 {
-				templ_7745c5c3_Err = nothingListed(l.Active, component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts when a customer completes a checkout."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Active, nil, component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts when a customer completes a checkout."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -879,7 +884,7 @@ func Checkouts(l CheckoutList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Checkouts) == 0 {
-				templ_7745c5c3_Err = nothingListed(l.Identity != "" || l.Kind != "", component.Nothing{Icon: "shopping-cart", Title: "No checkouts yet", Text: "Create a checkout link on a customer's wallet, or with the API."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Identity != "" || l.Kind != "", nil, component.Nothing{Icon: "shopping-cart", Title: "No checkouts yet", Text: "Create a checkout link on a customer's wallet, or with the API."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1045,7 +1050,7 @@ func checkoutRow(c CheckoutRow) templ.Component {
 				var templ_7745c5c3_Var29 string
 				templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs("open until ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 265, Col: 20}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/support/lists.templ`, Line: 267, Col: 20}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var29))
 				if templ_7745c5c3_Err != nil {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/a-h/templ"
+
+	"purser/views/component"
 )
 
 // A search that stopped before its end has not found that nothing matches.
@@ -32,5 +34,23 @@ func TestUnfinishedSearchesWithoutAMatch(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAFilterThatCannotBeReadIsNoResult(t *testing.T) {
+	t.Parallel()
+	problems := []component.Problem{{Field: "from", Message: "Enter a date such as 2026-01-31."}}
+	for list, page := range map[string]templ.Component{
+		"events":   Events(EventList{Active: true, Problems: problems}),
+		"deposits": Deposits(DepositList{Active: true, Problems: problems}),
+		"denials":  Denials(DenialList{Active: true, Problems: problems}),
+	} {
+		var b strings.Builder
+		if err := page.Render(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); !strings.Contains(text, "Nothing searched") || strings.Contains(text, "Nothing matches") {
+			t.Errorf("%s: %s", list, text)
+		}
 	}
 }

@@ -222,12 +222,12 @@ func Requests(l RequestList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Requests) == 0 && l.Failed && !l.Unfinished {
-				templ_7745c5c3_Err = nothingListed(l.Filtered, component.Nothing{Icon: "circle-check", Title: "No failed requests", Text: "Failed requests made with this application's keys appear here within seconds."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Filtered, nil, component.Nothing{Icon: "circle-check", Title: "No failed requests", Text: "Failed requests made with this application's keys appear here within seconds."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if len(l.Requests) == 0 && !l.Unfinished {
-				templ_7745c5c3_Err = nothingListed(l.Filtered, component.Nothing{Icon: "scroll-text", Title: "No requests yet", Text: "Requests made with this application's keys appear here within seconds. Requests without a valid key are not shown."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Filtered, nil, component.Nothing{Icon: "scroll-text", Title: "No requests yet", Text: "Requests made with this application's keys appear here within seconds. Requests without a valid key are not shown."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
