@@ -457,6 +457,11 @@ func TestPackingRefuses(t *testing.T) {
 		}
 		b.verify(t, verify.Options{})
 	})
+	t.Run("the distribution of its database afterwards", func(t *testing.T) {
+		if err := store.Distribute(t.Context(), b.url); err == nil || !strings.Contains(err.Error(), "packed events can't be distributed") {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("sessions that do not look packed events up", func(t *testing.T) {
 		exec(t, b.conn, `RESET purser.reads_packed`)
 		_, err := b.conn.Exec(t.Context(), `INSERT INTO usage_events SELECT app_id, org_id, tx_id, wallet_id, key_id, seq + 5000, price_number, quantity, created_at, occurred_at, period_start, period_end, allowance_limit, allowance_used, allowance_start, allowance_end, basis_points, amount_nanocredits, balance_after, debt_after, quoted_nanocredits, deduplicated_from, allowance_overage,

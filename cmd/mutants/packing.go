@@ -2,6 +2,8 @@ package main
 
 // Bugs in packed events.
 var packingMutants = []mutant{
+	bug("a database with packed events is distributed", "./store", "TestPackingRefuses",
+		once("store/internal/pg/distribute.go", "\tif packing {\n", "\tif false {\n")),
 	bug("the indexes of packed events stay on the main disk", "./store", "TestTheMainDiskHasOnlyRecentEvents",
 		once("store/packing/tablespace.go", "coalesce(i.indrelid, r.oid) IN", "r.oid IN")),
 	bug("a restore needs the tablespaces of the backup", "./cmd/purser", "TestPackCommand",

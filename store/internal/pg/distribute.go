@@ -47,6 +47,9 @@ func Distribute(ctx context.Context, ownerURL string) error {
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrationLock)); err != nil {
 		return fmt.Errorf("store: waiting for other migrations: %w", err)
 	}
+	if err := checkUnpacked(ctx, conn); err != nil {
+		return fmt.Errorf("store: distributing: %w", err)
+	}
 	var citus bool
 	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'create_distributed_table')`).Scan(&citus); err != nil {
 		return fmt.Errorf("store: distributing: %w", err)
@@ -55,6 +58,24 @@ func Distribute(ctx context.Context, ownerURL string) error {
 		return errors.New("store: distributing: the database has no Citus: create the extension first")
 	}
 	return distribute(ctx, conn)
+}
+
+// checkUnpacked refuses a database in which packing has begun: Citus copies rows in sessions
+// that the constraint of usage_events refuses, and packed events are not looked up there.
+func checkUnpacked(ctx context.Context, conn *pgx.Conn) error {
+	if distributed, err := IsDistributed(ctx, conn); err != nil || distributed {
+		return err
+	}
+	var packing bool
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_constraint
+		WHERE conrelid = to_regclass('public.usage_events') AND conname = 'session_reads_packed_events')`).Scan(&packing)
+	if err != nil {
+		return err
+	}
+	if packing {
+		return errors.New("'purser pack' has run on this database, and a database with packed events can't be distributed: keep it on one Postgres")
+	}
+	return nil
 }
 
 // distribute prepares the serving role and distributes every table that is not. The
