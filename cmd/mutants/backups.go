@@ -13,7 +13,11 @@ var backupMutants = []mutant{
 	bug("a backup replaces a file", "./cmd/purser", "TestBackupRefuses",
 		once("store/backup/backup.go", "\tcase err == nil:\n", "\tcase false:\n")),
 	bug("a backup has its name before it is whole", "./cmd/purser", "TestAKilledBackupLeavesNoFile",
-		once("store/backup/backup.go", "flock.Try(path+partialSuffix, flock.Exclusive)", "flock.Try(path, flock.Exclusive)")),
+		once("store/backup/backup.go", "flock.TryPrivate(path+partialSuffix, flock.Exclusive)", "flock.TryPrivate(path, flock.Exclusive)")),
+	bug("a backup is written where a link leads", "./cmd/purser", "TestBackupRefuses",
+		once("store/embedded/flock/private.go", "syscall.O_NOFOLLOW, os.Lstat", "0, os.Stat")),
+	bug("a backup is readable to all where a file was", "./cmd/purser", "TestABackupMovesAnEmbeddedDatabase",
+		once("store/embedded/flock/private.go", "return l.file.Chmod(0o600)", "return nil")),
 	bug("a backup without the rows that its login does not see", "./cmd/purser", "TestBackupRefuses",
 		once("store/internal/pg/restore.go", "\tcase !s.PassesWalls:\n", "\tcase false:\n")),
 }

@@ -20,6 +20,10 @@ func TestABackupMovesAnEmbeddedDatabase(t *testing.T) {
 	key := createJSONKey(t, from, "--org", "Acme", "--app", "Chat", "--preset", "setup")
 	useOnce(t, base, key.Secret)
 	file := filepath.Join(t.TempDir(), "purser.dump")
+	// Left by another backup, and open to all: the new one has the mode that it should have.
+	if err := errors.Join(os.WriteFile(file+".partial", []byte("left"), 0o600), os.Chmod(file+".partial", 0o666)); err != nil {
+		t.Fatal(err)
+	}
 	if out, err := command(t, from, "backup", file); err != nil || !strings.Contains(out, filepath.Join(from, secretFile)) {
 		t.Fatalf("%q, %v", out, err)
 	}
@@ -73,6 +77,9 @@ func TestBackupRefuses(t *testing.T) {
 	if err := os.WriteFile(there, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(there, filepath.Join(folder, "linked.partial")); err != nil {
+		t.Fatal(err)
+	}
 	_, plain := storetest.Login(t, p.database, "IN ROLE pg_read_all_data")
 	for name, c := range map[string]struct {
 		database string
@@ -81,6 +88,7 @@ func TestBackupRefuses(t *testing.T) {
 	}{
 		"no file":                        {p.database, nil, "name a file"},
 		"a file that exists":             {p.database, []string{there}, "exists"},
+		"a partial file that is a link":  {p.database, []string{filepath.Join(folder, "linked")}, "is a symbolic link"},
 		"a folder that does not exist":   {p.database, []string{filepath.Join(folder, "none", "x")}, "no such file"},
 		"a login that does not see all":  {plain, []string{filepath.Join(folder, "x")}, "CREATE ROLE purser_backup LOGIN BYPASSRLS"},
 		"a database without Purser":      {storetest.EmptyURL(t), []string{filepath.Join(folder, "x")}, "nothing to back up"},
@@ -93,7 +101,7 @@ func TestBackupRefuses(t *testing.T) {
 			}
 		})
 	}
-	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 2 {
 		t.Errorf("left %v, %v", left, err)
 	}
 	if text, err := os.ReadFile(there); err != nil || string(text) != "mine" {

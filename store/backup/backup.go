@@ -38,7 +38,7 @@ func Dump(ctx context.Context, address string, major int, path string) (size int
 	if err := absent(path); err != nil {
 		return 0, err
 	}
-	partial, err := flock.Try(path+partialSuffix, flock.Exclusive)
+	partial, err := flock.TryPrivate(path+partialSuffix, flock.Exclusive)
 	if errors.Is(err, flock.ErrHeld) {
 		return 0, fmt.Errorf("another backup is writing %s", path)
 	}

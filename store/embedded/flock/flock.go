@@ -44,9 +44,12 @@ func Acquire(ctx context.Context, path string, mode Mode) (*Lock, error) {
 }
 
 // Try takes the lock, or returns ErrHeld at once.
-func Try(path string, mode Mode) (*Lock, error) {
+func Try(path string, mode Mode) (*Lock, error) { return try(path, mode, 0, os.Stat) }
+
+// try opens with more flags, and finds the file of a path with stat.
+func try(path string, mode Mode, flags int, stat func(string) (os.FileInfo, error)) (*Lock, error) {
 	for {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|flags, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +58,7 @@ func Try(path string, mode Mode) (*Lock, error) {
 			lock.Release()
 			return nil, err
 		}
-		current, err := lock.atPath()
+		current, err := lock.atPath(stat)
 		if err == nil && current {
 			return lock, nil
 		}
@@ -95,12 +98,12 @@ func (l *Lock) flock(mode Mode) error {
 
 // atPath reports whether the locked file is still the one that others find: it
 // may have been removed, or replaced, between open and flock.
-func (l *Lock) atPath() (bool, error) {
+func (l *Lock) atPath(stat func(string) (os.FileInfo, error)) (bool, error) {
 	held, err := l.file.Stat()
 	if err != nil {
 		return false, err
 	}
-	found, err := os.Stat(l.file.Name())
+	found, err := stat(l.file.Name())
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
