@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"purser/store"
 	"purser/store/embedded"
@@ -214,6 +215,70 @@ func TestExpectedGrantsAreThoseOfAMigratedDatabase(t *testing.T) {
 			t.Errorf("%s: %v", statement, err)
 		}
 	}
+}
+
+// A server that was running before does not serve a database that was dropped and is restored
+// in its place, until the restore has ended.
+func TestARunningServerWaitsForTheRestoreOfItsDatabase(t *testing.T) {
+	t.Parallel()
+	ctx, address, log := t.Context(), storetest.FreshURL(t), slog.New(slog.DiscardHandler)
+	running := openNode(t, address, store.EngineOptions{})
+	home := newFixture(t, running.db, running.usage)
+	running.usage.SetTimeouts(time.Second, time.Second)
+	file := filepath.Join(t.TempDir(), "purser.dump")
+	if complaints, err := storetest.RunProgram(t, "pg_dump", "--format=custom", "--file", file, address); err != nil {
+		t.Fatal(err, complaints)
+	}
+	name := texts(t, connect(t, address), `SELECT current_database()::text`)[0]
+	cluster := connect(t, storetest.URL(t))
+	exec(t, cluster, `DROP DATABASE `+name+` WITH (FORCE)`)
+	exec(t, cluster, `CREATE DATABASE `+name+` TEMPLATE template0`)
+
+	restore, err := store.BeginRestore(ctx, address, []byte("archive"), log)
+	noError(t, err)
+	defer restore.Close(context.WithoutCancel(ctx))
+	const sentence = "a restore into this database has not finished: wait until it has"
+	refused := func(when string) {
+		t.Helper()
+		soon(t, when+": the server says that it waits for the restore", func() bool {
+			err := running.usage.Ready(ctx)
+			return err != nil && strings.Contains(store.Reason(err), sentence)
+		})
+		soon(t, when+": no wallet is read", func() bool { // after the connections that were cut
+			_, err := home.Wallet(ctx, home.deposit.Identity)
+			return err != nil && strings.Contains(err.Error(), sentence)
+		})
+		if _, err := store.Open(ctx, address, store.Options{}); err == nil || !strings.Contains(err.Error(), sentence) {
+			t.Errorf("%s: another server gets %v", when, err)
+		}
+		if d, err := running.usage.Track(home.useOf("messages", when)); err == nil {
+			t.Errorf("%s: an event is answered with %+v", when, d)
+		}
+	}
+	refused("while the database is empty")
+	if complaints, err := storetest.RunProgram(t, "pg_restore", "--no-owner", "--no-privileges", "--dbname", address, file); err != nil {
+		t.Fatal(err, complaints)
+	}
+	refused("while rights are missing")
+	noError(t, restore.Prepare(ctx, address, log))
+	refused("while it is verified")
+	restoring, err := store.Open(ctx, address, store.Options{Restoring: true})
+	noError(t, err)
+	defer restoring.Close()
+	_, err = restoring.Verification(home.application.Scope()).Verify(ctx, verify.Options{})
+	noError(t, err)
+
+	t.Run("also on a connection that was open", func(t *testing.T) {
+		if err := restoring.Ready(ctx); err == nil || !strings.Contains(store.Reason(err), sentence) {
+			t.Errorf("it says %v", err)
+		}
+	})
+	noError(t, restore.Finish(ctx))
+	soon(t, "the server serves the restored database", func() bool { return running.usage.Ready(ctx) == nil })
+	soon(t, "usage is charged again", func() bool {
+		decision, err := running.usage.Track(home.useOf("messages", "after the restore"))
+		return err == nil && decision.Err() == nil
+	})
 }
 
 // awaitQuestion returns when a connection has asked for the lock of restores.

@@ -42,10 +42,11 @@ type (
 
 // Options tune a store. The zero value is good for tests and small servers.
 type Options struct {
-	MaxConns int          // of the pool; DefaultConns when zero
-	MinConns int          // that the pool keeps open
-	Machine  Machine      // the clocks of the node; those of the machine when nil
-	Log      *slog.Logger // nil for silence
+	MaxConns  int          // of the pool; DefaultConns when zero
+	MinConns  int          // that the pool keeps open
+	Machine   Machine      // the clocks of the node; those of the machine when nil
+	Log       *slog.Logger // nil for silence
+	Restoring bool         // for the restore itself: others get no connection before it has finished
 	// KeepFailures is how long failed requests are kept; DefaultKeepFailures when zero.
 	KeepFailures time.Duration
 	// KeepDenials is how long denials are kept; DefaultKeepDenials when zero.
@@ -67,7 +68,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 }
 
 func open(ctx context.Context, url string, o Options, session limits.Session) (*Store, error) {
-	db, err := pg.Open(ctx, url, pg.Options{MaxConns: o.MaxConns, MinConns: o.MinConns, Machine: o.Machine, Log: o.Log}, session)
+	db, err := pg.Open(ctx, url, pg.Options{MaxConns: o.MaxConns, MinConns: o.MinConns, Machine: o.Machine, Log: o.Log, Restoring: o.Restoring}, session)
 	if err != nil {
 		return nil, err
 	}

@@ -73,10 +73,13 @@ func (e *Engine) openHotPool(ctx context.Context, kept, more int) (*hotPool, err
 	config.MinConns, config.MaxConns = int32(kept), int32(kept+more)
 	config.MaxConnLifetime = 0 // no limit
 	config.HealthCheckPeriod = hotHealthCheck
+	connected := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(ctx, limits.Current().Prepare)
 		defer cancel()
-		s.db.Clock.Connected()
+		if err := connected(ctx, conn); err != nil {
+			return err
+		}
 		return e.prepareConn(ctx, conn)
 	}
 	// acquire pings instead: when the server is silent, a connection that the pool

@@ -4,6 +4,10 @@ package main
 var backupMutants = []mutant{
 	bug("a restored database with differences is served", "./cmd/purser", "TestRestoreRefuses",
 		once("cmd/purser/backup.go", "case open && accept:", "case open && (accept || true):")),
+	bug("a running server serves a database that is being restored", "./store", "TestARunningServerWaitsForTheRestoreOfItsDatabase",
+		once("store/internal/pg/db.go", "\t\tif o.Restoring {\n", "\t\tif true {\n")),
+	bug("usage is charged in a database that is being restored", "./store", "TestARunningServerWaitsForTheRestoreOfItsDatabase",
+		once("store/usage_conns.go", "\t\tif err := connected(ctx, conn); err != nil {\n", "\t\tif err := connected(ctx, conn); err != nil && false {\n")),
 	bug("a restore into a database with tables", "./cmd/purser", "TestRestoreRefuses",
 		once("store/internal/pg/restore.go", "if !marked && tables > 0 {", "if false {")),
 	bug("a restore continues with the rows of another file", "./cmd/purser", "TestRestoreRefuses",

@@ -91,7 +91,7 @@ func restoreBackup(ctx context.Context, c config, args []string, stdout, stderr 
 	} else if err := backup.Load(ctx, db.address, restore.Major, archive); err != nil {
 		return err
 	}
-	if err := db.open(ctx, c, log, restore.Prepare); err != nil {
+	if err := db.open(ctx, c, log, restore.Prepare, true); err != nil {
 		return err
 	}
 	_, err = verifyEverything(ctx, db.Store, verify.Options{}, stdout)

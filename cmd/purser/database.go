@@ -30,7 +30,7 @@ func openDatabase(ctx context.Context, c config, log *slog.Logger) (*database, e
 	if err != nil {
 		return nil, err
 	}
-	if err := db.open(ctx, c, log, store.Prepare); err != nil {
+	if err := db.open(ctx, c, log, store.Prepare, false); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	return db, nil
@@ -83,12 +83,15 @@ func startDatabase(ctx context.Context, c config, log *slog.Logger) (*database, 
 	return &database{address: server.URL(databaseName), server: server}, nil
 }
 
-// open prepares the schema and opens the store.
-func (db *database) open(ctx context.Context, c config, log *slog.Logger, prepare func(context.Context, string, *slog.Logger) error) (err error) {
+// open prepares the schema and opens the store, also of a database that is being restored.
+func (db *database) open(ctx context.Context, c config, log *slog.Logger, prepare func(context.Context, string, *slog.Logger) error, restoring bool) (err error) {
 	if err := prepare(ctx, db.address, log); err != nil {
 		return err
 	}
-	if db.Store, err = store.Open(ctx, db.address, store.Options{MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log, KeepFailures: c.keepFailures, KeepDenials: c.keepDenials}); err != nil {
+	db.Store, err = store.Open(ctx, db.address, store.Options{
+		MaxConns: c.databaseConns - store.UsageConns, MinConns: 2, Log: log, Restoring: restoring, KeepFailures: c.keepFailures, KeepDenials: c.keepDenials,
+	})
+	if err != nil {
 		return err
 	}
 	ids.UseClock(db.Clock().Nanos)

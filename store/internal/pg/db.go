@@ -41,10 +41,11 @@ const (
 
 // Options tune a pool.
 type Options struct {
-	MaxConns int          // of the pool; DefaultConns when zero
-	MinConns int          // that the pool keeps open
-	Machine  Machine      // the clocks of the node; those of the machine when nil
-	Log      *slog.Logger // nil for silence
+	MaxConns  int          // of the pool; DefaultConns when zero
+	MinConns  int          // that the pool keeps open
+	Machine   Machine      // the clocks of the node; those of the machine when nil
+	Log       *slog.Logger // nil for silence
+	Restoring bool         // for the restore itself: others get no connection before it has finished
 }
 
 // DB is a pool of connections that serve as the application role, with the
@@ -83,9 +84,12 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	config.MaxConnIdleTime, config.HealthCheckPeriod, config.PingTimeout = connIdleTime, connHealthCheck, PingTimeout
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, ConnectTimeout)
 	clock := newClock(o.Machine)
-	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		clock.Connected()
-		return nil
+		if o.Restoring {
+			return nil
+		}
+		return refuseUnrestored(ctx, conn)
 	}
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = "purser"
@@ -106,6 +110,9 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	clock.Conns.Store(pool)
 	if err := db.MeasureClock(ctx); err != nil {
 		pool.Close()
+		if errors.Is(err, errUnrestored) {
+			return nil, errUnrestored
+		}
 		return nil, fmt.Errorf("store: the database does not answer: %w", err)
 	}
 	if db.Distributed, err = IsDistributed(ctx, pool); err != nil {

@@ -17,9 +17,12 @@ type querier interface {
 // CheckSchema reports why the schema does not fit this binary, or nil: the database must
 // answer and know every migration that this binary was built with.
 func CheckSchema(ctx context.Context, on querier) error {
-	applied, err := appliedMigrations(ctx, on)
+	applied, restoring, err := appliedMigrations(ctx, on)
 	if err != nil {
 		return &NotReady{Sentence: "the database does not answer", Cause: err}
+	}
+	if restoring {
+		return errUnrestored
 	}
 	missing, err := missingMigrations(applied)
 	if err != nil {
@@ -32,15 +35,19 @@ func CheckSchema(ctx context.Context, on querier) error {
 }
 
 // appliedMigrations is empty where nothing was migrated yet: then there is no
-// table of them, or none that we may read.
-func appliedMigrations(ctx context.Context, on querier) (applied []string, err error) {
-	rows, _ := on.Query(ctx, `SELECT name FROM schema_migrations`) // CollectRows returns its error
-	applied, err = pgx.CollectRows(rows, pgx.RowTo[string])
+// table of them, or none that we may read. A restore is one that has not finished.
+func appliedMigrations(ctx context.Context, on querier) (applied []string, restoring bool, err error) {
+	rows, _ := on.Query(ctx, `SELECT name, to_regclass('public.`+restoreMarker+`') IS NOT NULL FROM schema_migrations`) // ForEachRow returns its error
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{&name, &restoring}, func() error {
+		applied = append(applied, name)
+		return nil
+	})
 	switch SQLState(err) {
 	case UndefinedTable, InsufficientPrivilege:
-		return nil, nil
+		return nil, false, nil
 	}
-	return applied, err
+	return applied, restoring, err
 }
 
 // NotReady says in one sentence why a node cannot serve. The cause is for the log.
@@ -62,6 +69,9 @@ func Reason(err error) string {
 
 // Unready adds to a sentence what the state of an error means.
 func Unready(sentence string, cause error) error {
+	if errors.Is(cause, errUnrestored) {
+		return errUnrestored
+	}
 	switch SQLState(cause) {
 	case "25006":
 		sentence += ": it is read-only"

@@ -13,7 +13,8 @@ import (
 
 const (
 	// restoreMarker is a table that exists from the beginning of a restore until its rows
-	// are verified. While it exists, Prepare refuses the database.
+	// are verified. While it exists, Prepare refuses the database, and so does each new
+	// connection of a server that was running before.
 	restoreMarker = "restore_unfinished"
 	restoreLock   = migrationLock + 1 // an advisory lock, held while a restore runs
 
@@ -160,13 +161,27 @@ func (r *Restore) mark(ctx context.Context, tx pgx.Tx, sum []byte) error {
 func isMarked(ctx context.Context, q interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }) (marked bool, err error) {
-	if err := q.QueryRow(ctx, `SELECT to_regclass('public.`+restoreMarker+`') IS NOT NULL`).Scan(&marked); err != nil {
+	if err := q.QueryRow(ctx, `SELECT to_regclass('public.`+restoreMarker+`') IS NOT NULL`, pgx.QueryExecModeExec).Scan(&marked); err != nil {
 		return false, fmt.Errorf("store: looking for an unfinished restore: %w", err)
 	}
 	return marked, nil
 }
 
 var errRestoring = errors.New("a restore into this database was not finished: run 'purser restore' with the same file again, or use another database")
+
+// errUnrestored is what a server says whose database was replaced by a restore.
+var errUnrestored = &NotReady{Sentence: "a restore into this database has not finished: wait until it has, or run 'purser restore' with the same file again"}
+
+// refuseUnrestored refuses a new connection to a database that a restore has not finished.
+func refuseUnrestored(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
+	defer cancel()
+	marked, err := isMarked(ctx, conn)
+	if err == nil && marked {
+		return errUnrestored
+	}
+	return err
+}
 
 // Prepare is Prepare for the restored rows. An archive has no statistics of the planner:
 // until they are collected, verification reads whole tables for each wallet.
