@@ -2,6 +2,14 @@ package main
 
 // Bugs in packed events.
 var packingMutants = []mutant{
+	bug("the index of transactions is rebuilt once for ever", "./store", "TestPackingRebuildsTheIndexOfTransactions",
+		once("store/packing/reindex.go", "s.Packed && s.Last != s.Note", "s.Packed && s.Last == \"\"")),
+	bug("usage waits while the index of transactions is rebuilt", "./store", "TestPackingRebuildsTheIndexOfTransactions",
+		once("store/packing/reindex.go", "`REINDEX INDEX CONCURRENTLY public.`", "`REINDEX INDEX public.`")),
+	bug("an interrupted rebuild leaves its index", "./store", "TestPackingRebuildsTheIndexOfTransactions",
+		once("store/packing/reindex.go", "range s.Left {", "range s.Left[:0] {")),
+	bug("packing does not rebuild the index of transactions", "./cmd/purser", "TestPackCommand",
+		once("cmd/purser/pack.go", "p.RebuildIndex(ctx); err != nil", "ctx.Err(); err != nil")),
 	bug("a database with packed events is distributed", "./store", "TestPackingRefuses",
 		once("store/internal/pg/distribute.go", "\tif packing {\n", "\tif false {\n")),
 	bug("the indexes of packed events stay on the main disk", "./store", "TestTheMainDiskHasOnlyRecentEvents",

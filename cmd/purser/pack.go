@@ -92,7 +92,14 @@ func packEvents(ctx context.Context, c config, args []string, stdout, stderr io.
 			fmt.Fprintf(stdout, "%s: skipped: %s\n", scope.AppID.Format(ids.Application), oneLine{err})
 		}
 	}
-	if _, err := fmt.Fprintf(stdout, "Packed %s. Postgres reuses the space after its next VACUUM of usage_events.\n", counted(total.Events, "event", "events")); err != nil {
+	if _, err := fmt.Fprintf(stdout, "Packed %s.\n", counted(total.Events, "event", "events")); err != nil {
+		return err
+	}
+	p.Rebuilds = func() {
+		fmt.Fprintln(stdout, "Running VACUUM on usage_events, and rebuilding its index of transactions. Usage continues meanwhile. "+
+			"The rebuild waits for transactions that are open now, such as a backup.")
+	}
+	if err := p.RebuildIndex(ctx); err != nil {
 		return err
 	}
 	var left []string

@@ -4,7 +4,8 @@
 // What it is: Packer, which works with the owner's rights: the serving role can change and
 // delete no event. A run has three steps: it announces the time before which event ids may
 // be packed, lists the ids of these events in packed_ids, and moves the events wallet by
-// wallet into packed_events.
+// wallet into packed_events. After the runs, RebuildIndex frees the space and keeps lookups by
+// transaction fast.
 //
 // What always holds: every event is in usage_events or in packed_events, because each
 // transaction moves rows whole, and a run that was interrupted continues. An id is in

@@ -44,9 +44,14 @@ type Packer struct {
 	Continues func(before int64)
 	// Skipped is called for each wallet whose events stay, with the reason; nil for none.
 	Skipped func(wallet ids.ID, reason error)
+	// Rebuilds is called before the index of transactions is rebuilt; nil for none.
+	Rebuilds func()
 
 	conn *pgx.Conn
 }
+
+// setLimits bounds how long a wallet may be busy. Then it is tried again.
+var setLimits = `SET lock_timeout = '` + pg.Milliseconds(pg.LockWait) + `'; SET statement_timeout = '5min'; SET timezone = 'UTC'`
 
 // Open connects as the login of the address, which has to own the tables.
 func Open(ctx context.Context, address string, log *slog.Logger) (*Packer, error) {
@@ -54,8 +59,7 @@ func Open(ctx context.Context, address string, log *slog.Logger) (*Packer, error
 	if err != nil {
 		return nil, err
 	}
-	// A wallet that is busy for longer is tried again.
-	if _, err := conn.Exec(ctx, `SET lock_timeout = '`+pg.Milliseconds(pg.LockWait)+`'; SET statement_timeout = '5min'; SET timezone = 'UTC'`); err != nil {
+	if _, err := conn.Exec(ctx, setLimits); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: packing: %w", err), conn.Close(context.WithoutCancel(ctx)))
 	}
 	return &Packer{conn: conn}, nil
@@ -146,17 +150,25 @@ func (p *Packer) raiseFence(ctx context.Context) error {
 // connection ends. Two at once could make blocks of a wallet that overlap, and an event in
 // the overlap is not found by its id.
 func (p *Packer) alone(ctx context.Context, scope tenancy.Scope) (release func(), err error) {
-	name, free := "purser pack "+scope.AppID.String(), false
-	if err := p.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, name).Scan(&free); err != nil {
+	release, free, err := p.tryLock(ctx, "purser pack "+scope.AppID.String())
+	if err != nil {
 		return nil, fmt.Errorf("store: packing: %w", err)
 	}
 	if !free {
 		return nil, errors.New("another process packs events of this application: wait until it has ended")
 	}
+	return release, nil
+}
+
+// tryLock takes an advisory lock unless another process has it.
+func (p *Packer) tryLock(ctx context.Context, name string) (release func(), free bool, err error) {
+	if err := p.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, name).Scan(&free); err != nil {
+		return nil, false, err
+	}
 	return func() {
 		// Otherwise the lock ends with the connection.
 		_, _ = p.conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock(hashtextextended($1, 0))`, name)
-	}, nil
+	}, free, nil
 }
 
 func (p *Packer) step(name string) error {
