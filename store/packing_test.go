@@ -78,6 +78,16 @@ func TestPackedEventsAnswerAsBefore(t *testing.T) {
 			b.isRepeat(t, o.Decision, o.Err, 10+i)
 		}
 	})
+	t.Run("no other event of the block is read", func(t *testing.T) {
+		for _, name := range []string{"read packed events", "select packed event by its id"} {
+			lines := texts(t, b.conn, `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) `+statementNamed(t, name), b.scope.AppID, []string{b.uses[500].EventID})
+			for _, line := range lines {
+				if found := scannedRows.FindStringSubmatch(line); found != nil && len(found[1]) > 2 {
+					t.Errorf("%s reads %s rows:\n%s", name, found[1], strings.Join(lines, "\n"))
+				}
+			}
+		}
+	})
 	t.Run("another body conflicts", func(t *testing.T) {
 		for name, change := range map[string]func(*store.Usage){
 			"another customer":  func(u *store.Usage) { u.Identity = "bob" },

@@ -62,6 +62,8 @@ var packingMutants = []mutant{
 		once("migrations/packing/fence.sql", "'') = 'on')", "'') <> 'off')")),
 	bug("verify looks no packed id up", "./store", "TestPackedEventsAreVerified",
 		once("store/verify/packed.go", "AND EXISTS (SELECT 1 FROM (`+pg.PackedPlaces+`) f WHERE f.wallet_id = p.wallet_id AND f.seq = t.seq)", "AND ($1::uuid IS NULL OR true)")),
+	bug("a packed event is looked for in the last block of its wallet", "./store", "TestPackedEventsAreVerified|TestPackedEventsAnswerAsBefore",
+		once("store/internal/pg/packed.go", "last_seq >= f.seq\n\t\t\tORDER BY last_seq LIMIT 1) p\n\t\tWHERE", "last_seq >= f.seq\n\t\t\tORDER BY last_seq DESC LIMIT 1) p\n\t\tWHERE")),
 	bug("a page reads one block of packed events", "./store", "TestPackedEventsAnswerAsBefore",
 		once("store/internal/pg/packed.go", "k.total > $4::bigint + 1000", "k.total > 0")),
 	bug("events of this month are packed", "./cmd/purser", "TestPackCommand",

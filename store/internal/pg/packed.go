@@ -65,14 +65,20 @@ const (
 		WHERE r.app_id = $1 AND array_position(i.ids, t.id) IS NOT NULL`
 
 	// PackedByID is the packed event with the id t.id. Its block is looked up by the key,
-	// whatever the planner knows about the table.
+	// whatever the planner knows about the table, and of its columns only the one value is
+	// read: unnest would make a row of each of its events.
 	PackedByID = `
-		SELECT` + PackedColumns + `
+		SELECT p.org_id, p.wallet_id, p.seqs[p.i] AS seq, p.tx_ids[p.i] AS tx_id, '\x00'::bytea || uuid_send(p.event_ids[p.i]) AS event_id, p.key_ids[p.i] AS key_id,
+			p.price_numbers[p.i] AS price_number, p.quantities[p.i] AS quantity, p.created_ats[p.i] AS created_at, p.amounts[p.i] AS amount_nanocredits,
+			p.balances_after[p.i] AS balance_after, p.occurred_ats[p.i] AS occurred_at, p.period_starts[p.i] AS period_start, p.period_ends[p.i] AS period_end,
+			p.deduplicated_froms[p.i] AS deduplicated_from, p.entity_ids[p.i] AS entity_id, p.debts[p.i] AS debt_after, p.quoteds[p.i] AS quoted_nanocredits,
+			p.basis_points[p.i] AS basis_points, p.allowance_limits[p.i] AS allowance_limit, p.allowance_useds[p.i] AS allowance_used,
+			p.allowance_starts[p.i] AS allowance_start, p.allowance_ends[p.i] AS allowance_end, p.allowance_overages[p.i] AS allowance_overage
 		FROM (` + PackedPlaces + `) f CROSS JOIN LATERAL (
-			SELECT` + blockColumns + `
+			SELECT` + blockColumns + `, array_position(seqs, f.seq) AS i
 			FROM packed_events WHERE app_id = $1 AND wallet_id = f.wallet_id AND last_seq >= f.seq
-			ORDER BY last_seq LIMIT 1) p` + eventsOfBlock + `
-		WHERE u.seq = f.seq AND u.packed_id = t.id
+			ORDER BY last_seq LIMIT 1) p
+		WHERE p.event_ids[p.i] = t.id
 		LIMIT 1`
 
 	// PackedByTransaction is the packed event of the transaction $2. The order has the blocks
