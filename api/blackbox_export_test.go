@@ -103,7 +103,7 @@ func TestExportsAreLimited(t *testing.T) {
 				begun <- struct{}{}
 				<-read
 				return io.Discard
-			})
+			}, admitAll)
 		}()
 		select {
 		case <-begun:
@@ -121,6 +121,9 @@ func TestExportsAreLimited(t *testing.T) {
 	}
 	tenants[0].get("/v1/wallets/" + identity + "/export").is(200)
 }
+
+// admitAll lets an export go on.
+func admitAll() error { return nil }
 
 // stoppingWriter stops the server as soon as an export has begun.
 type stoppingWriter struct {
@@ -142,7 +145,7 @@ func TestExportsEndWhenTheServerStops(t *testing.T) {
 	tn.credit("tokens")
 	tn.deposit(identity, "tokens", "100000000")
 	w := &stoppingWriter{stop: n.server.StopWaiting}
-	err := n.server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer { return w })
+	err := n.server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer { return w }, admitAll)
 	if err == nil || w.Len() == 0 || strings.Contains(w.String(), `"complete"`) {
 		t.Errorf("it ends with %v after %s", err, w)
 	}
@@ -214,7 +217,7 @@ func (tn *tenant) exported(t *testing.T, identity string, early bool, change fun
 	err = server.ExportWallet(t.Context(), tn.app.Scope(), identity, func() io.Writer {
 		once(!early)
 		return &got
-	})
+	}, admitAll)
 	if !changed {
 		t.Fatal("nothing changed during the export")
 	}

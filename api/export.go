@@ -108,7 +108,7 @@ type exportedEntry struct {
 
 func (s *Server) exportWallet(c *call) (reply, error) {
 	return reply{stream: func(begin func() io.Writer) error {
-		return s.exportIdentity(c.ctx, c.scope, c.path["identity"], begin, func() error {
+		return s.ExportWallet(c.ctx, c.scope, c.path["identity"], begin, func() error {
 			again := *c
 			again.now = s.now()
 			return s.authenticate(&again)
@@ -119,14 +119,9 @@ func (s *Server) exportWallet(c *call) (reply, error) {
 // ExportWallet writes everything about one identity as a JSON object, in parts of bounded
 // size. Entries that are made meanwhile are left out. A wallet that is renamed meanwhile is
 // exported whole; one that is erased, only in part. It calls begin once nothing can
-// refuse the export, which ends with the part at hand when the server stops.
-func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error {
-	return s.exportIdentity(ctx, scope, identity, begin, func() error { return nil })
-}
-
-// exportIdentity is ExportWallet for as long as admit allows it: it is called before each
-// part.
-func (s *Server) exportIdentity(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer, admit func() error) error {
+// refuse the export, and admit before each part. The export ends with the part at hand
+// when admit fails or the server stops.
+func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer, admit func() error) error {
 	if err := s.exports.Enter(scope.AppID, 1); err != nil {
 		return err
 	}

@@ -1,12 +1,16 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"purser/api"
+	"purser/ids"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -54,4 +58,58 @@ func TestWalletExport(t *testing.T) {
 			t.Errorf("status %d", got.status)
 		}
 	})
+}
+
+// An export takes up to ten minutes: access that ends meanwhile ends it.
+func TestWalletExportsEndWithTheMembersAccess(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.deposit(t, "ann", 10)
+	path := d.walletPath(t, "ann", "export.json")
+	owner := d.join(t, tenancy.Owner)
+	server, err := api.New(api.Options{Store: d.db, Usage: d.usage})
+	noError(t, err)
+	var change func(by *browser) // once the export has begun
+	var by *browser
+	d.site.SetExportWallet(func(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer, admit func() error) error {
+		return server.ExportWallet(ctx, scope, identity, func() io.Writer {
+			change(by)
+			return begin()
+		}, admit)
+	})
+	custom := func(permissions string) func(*browser) {
+		return func(b *browser) {
+			storetest.Exec(t, d.url, `UPDATE members SET role = 'custom', permissions = $3::text[] WHERE org_id = $1 AND user_id = $2`, d.org.ID, b.user.ID, permissions)
+		}
+	}
+	for name, c := range map[string]struct {
+		change    func(*browser)
+		completes bool
+	}{
+		"nothing changes": {func(*browser) {}, true},
+		"the member is removed": {func(b *browser) {
+			if got := owner.post(t, d.orgPath("members", b.user.ID.Format(ids.User), "remove"), nil); got.status != http.StatusSeeOther {
+				t.Errorf("removing answers %d", got.status)
+			}
+		}, false},
+		"the membership alone ends": {func(b *browser) {
+			storetest.Exec(t, d.url, `DELETE FROM members WHERE org_id = $1 AND user_id = $2`, d.org.ID, b.user.ID)
+		}, false},
+		"the member signs out": {func(b *browser) {
+			storetest.Exec(t, d.url, `DELETE FROM sessions WHERE user_id = $1`, b.user.ID)
+		}, false},
+		"the member keeps both permissions": {custom("{wallets:write,journal:read,wallets:read}"), true},
+		"the member may not read journals":  {custom("{wallets:write,wallets:read}"), false},
+		"the member may not change wallets": {custom("{journal:read,wallets:read}"), false},
+		"the organization requires two-factor": {func(*browser) {
+			storetest.Exec(t, d.url, `UPDATE organizations SET requires_factor = true WHERE id = $1`, d.org.ID)
+		}, false},
+	} {
+		change, by = c.change, d.join(t, tenancy.Admin)
+		got := by.get(t, path)
+		storetest.Exec(t, d.url, `UPDATE organizations SET requires_factor = false WHERE id = $1`, d.org.ID)
+		if completed := strings.Contains(got.body, `"complete":true`); got.status != http.StatusOK || completed != c.completes || strings.Contains(got.body, `"seq":1`) != c.completes {
+			t.Errorf("%s: status %d, the export is complete: %t", name, got.status, completed)
+		}
+	}
 }

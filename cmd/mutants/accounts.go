@@ -97,6 +97,8 @@ var accountMutants = []mutant{
 		once("store/people/users_account.go", "return a.TemporaryUntil != 0 && now >= a.TemporaryUntil", "return false")),
 	bug("members act without the factor that their organization requires", "./web", "TestOrganizationRequiresASecondFactor",
 		once("web/site/guard.go", "\tif req.NeedsFactor(req.Org) {\n", "\tif false {\n")),
+	bug("an export in the dashboard continues without the member's access", "./web", "TestWalletExportsEndWithTheMembersAccess",
+		once("web/support/export.go", "func() error { return req.CheckAccess(ctx, tenancy.WalletsWrite) }", "func() error { return nil }")),
 	bug("everyone creates organizations", "./web", "TestNewOrganizationsAreTheOperatorsUnlessTurnedOn",
 		once("web/accounts/organizations.go", "\tif s.newOrganizations {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n")),
 	bug("the command line finds an organization by a name that members chose", "./store", "TestProvisionApplication",

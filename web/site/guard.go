@@ -39,7 +39,7 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		defer cancel()
 		c.SetRequest(caller.WithContext(ctx))
 		defer c.SetRequest(caller) // for the error page, and to detect that the client disconnected
-		req := &Request{Site: s, echo: c}
+		req := &Request{Site: s, echo: c, route: r}
 		defer func() {
 			if req.afterSend != nil {
 				req.afterSend()
@@ -184,6 +184,30 @@ func (req *Request) identify(r Route) error {
 	}
 	if req.archivedAt() != 0 && r.Changes() && !r.Archived {
 		return fault.New(fault.Archived)
+	}
+	return nil
+}
+
+// CheckAccess checks again what the guard required, for a response that is sent in parts:
+// the session must not have ended, and the member still needs access to the route and the
+// permissions. A session that got another token counts as ended.
+func (req *Request) CheckAccess(ctx context.Context, permissions ...tenancy.Permission) error {
+	_, open, err := sessionStore{auth: req.Site.Store.Auth(), now: req.Site.Now}.FindCtx(ctx, req.Bearer.Token)
+	if err != nil {
+		return err
+	}
+	if !open {
+		return errNotSignedIn
+	}
+	again := *req
+	again.Context = ctx
+	if err := again.identify(req.route); err != nil {
+		return err
+	}
+	for _, p := range permissions {
+		if err := again.Require(p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

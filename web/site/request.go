@@ -29,6 +29,7 @@ import (
 type Request struct {
 	Site    *Site
 	echo    echo.Context
+	route   Route
 	Context context.Context // the request's, with the session in it
 	Bearer  *Bearer
 	Form    *Form // what was submitted; nil for a page

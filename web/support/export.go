@@ -227,6 +227,6 @@ func (s *Pages) downloadWallet(req *site.Request, id ids.ID) (site.Response, err
 	return site.Stream(req.App.Slug+"-"+id.Format(ids.Wallet)+".json", "application/json", func(begin func() io.Writer) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context), exportTimeout)
 		defer cancel()
-		return s.exportWallet(ctx, req.Scope(), w.Identity, begin)
+		return s.exportWallet(ctx, req.Scope(), w.Identity, begin, func() error { return req.CheckAccess(ctx, tenancy.WalletsWrite) })
 	}), nil
 }

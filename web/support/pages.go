@@ -11,7 +11,7 @@ import (
 
 // ExportWallet writes everything about one identity as JSON to what begin returns. The API
 // has it.
-type ExportWallet func(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer) error
+type ExportWallet func(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer, admit func() error) error
 
 // Pages are the pages of an application's customers.
 type Pages struct {
