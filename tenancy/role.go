@@ -55,6 +55,15 @@ func (a Access) Permissions() Permissions {
 	return a.Role.Permissions()
 }
 
+// Version tells an access from what it was before a change: the role and, for Custom, the
+// permissions.
+func (a Access) Version() string {
+	if a.Role == Custom {
+		return string(a.Role) + ": " + a.Custom.String()
+	}
+	return string(a.Role)
+}
+
 // ParseAccess reads a role and the names of the permissions chosen with it.
 func ParseAccess(role string, custom []string) (Access, error) {
 	set, err := ParsePermissions(custom)

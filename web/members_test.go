@@ -154,7 +154,7 @@ func TestInvitations(t *testing.T) {
 		if got := r.browser().get(t, links["sender"]); got.status != http.StatusOK {
 			t.Errorf("the other answers %d", got.status)
 		}
-		if got := owner.post(t, r.orgPath("members", helper.user.ID.Format(ids.User)), url.Values{"role": {"support"}}); got.status != http.StatusSeeOther {
+		if got := owner.post(t, r.orgPath("members", helper.user.ID.Format(ids.User)), url.Values{"role": {"support"}, "version": {"admin"}}); got.status != http.StatusSeeOther {
 			t.Fatalf("status %d\n%s", got.status, got.body)
 		}
 		if got := r.browser().get(t, links["sender"]); got.status != http.StatusNotFound {
@@ -181,11 +181,49 @@ func TestMembers(t *testing.T) {
 	}
 
 	t.Run("are signed out when their role changes", func(t *testing.T) {
-		if got := owner.post(t, path(developer), url.Values{"role": {"support"}}); got.status != http.StatusSeeOther {
+		if got := owner.post(t, path(developer), url.Values{"role": {"support"}, "version": {"developer"}}); got.status != http.StatusSeeOther {
 			t.Fatalf("status %d\n%s", got.status, got.body)
 		}
 		if got := developer.get(t, r.orgPath()); got.status != http.StatusSeeOther || !strings.HasPrefix(got.location, "/login") {
 			t.Errorf("status %d", got.status)
+		}
+	})
+
+	t.Run("keep what another admin changed while the form was open", func(t *testing.T) {
+		admin, helper := r.join(t, tenancy.Admin), r.join(t, tenancy.Custom, tenancy.WalletsRead, tenancy.JournalRead)
+		access := func() tenancy.Access {
+			loaded, err := r.db.User(helper.user.ID).PageContext(t.Context(), r.org.Slug)
+			noError(t, err)
+			return loaded.Member.Access
+		}
+		stale := url.Values{"version": {hidden(owner.get(t, path(helper)).body, "version")}, "role": {"custom"}, "permission": {"wallets:read", "journal:read", "plans:read"}}
+		fields := url.Values{"version": {hidden(admin.get(t, path(helper)).body, "version")}, "role": {"custom"}, "permission": {"wallets:read"}}
+		if got := admin.post(t, path(helper), fields); got.status != http.StatusSeeOther {
+			t.Fatalf("the first form: status %d\n%s", got.status, got.body)
+		}
+		kept := tenancy.Access{Role: tenancy.Custom, Custom: tenancy.PermissionsOf(tenancy.WalletsRead)}
+		got := owner.post(t, path(helper), stale)
+		if got.status != http.StatusConflict || access() != kept {
+			t.Errorf("the stale form: status %d, the access is %v", got.status, access())
+		}
+		wantTexts(t, got.body, "This changed while you were editing", "<bdi>"+tenancy.PermissionsOf(tenancy.WalletsRead, tenancy.JournalRead, tenancy.PlansRead).String()+"</bdi>", "<bdi>wallets:read</bdi>")
+		if !strings.Contains(got.body, `value="wallets:read" checked`) || strings.Contains(got.body, `value="journal:read" checked`) {
+			t.Error("the form does not show the saved access")
+		}
+		stale.Del("permission")
+		invalid := owner.post(t, path(helper), stale)
+		if invalid.status != http.StatusUnprocessableEntity || hidden(invalid.body, "version") != stale.Get("version") {
+			t.Errorf("an invalid form gets version %q, status %d", hidden(invalid.body, "version"), invalid.status)
+		}
+		stale.Del("version")
+		stale.Set("role", "support")
+		if got := owner.post(t, path(helper), stale); got.status != http.StatusConflict || access() != kept {
+			t.Errorf("without the version: status %d", got.status)
+		}
+		fields.Set("version", hidden(got.body, "version"))
+		fields["permission"] = []string{"wallets:read", "plans:read"}
+		if got := owner.post(t, path(helper), fields); got.status != http.StatusSeeOther {
+			t.Errorf("the form of the conflict: status %d\n%s", got.status, got.body)
 		}
 	})
 

@@ -19,11 +19,16 @@ func (o Org) Members(ctx context.Context) (list []tenancy.Member, err error) {
 	return o.members(ctx, o.handles.bun, "")
 }
 
-// ChangeMember changes a member's access, if the acting member may do that.
-func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access) error {
+// ChangeMember changes a member's access, if the acting member may do that. With a version,
+// an access that isn't of this version is a conflict: a form that was opened earlier must
+// not give back what was taken away meanwhile.
+func (o Org) ChangeMember(ctx context.Context, user ids.ID, given tenancy.Access, version ...string) error {
 	return o.withLockedMembers(ctx, user, func(ctx context.Context, tx peopleTx, held lockedMembers) error {
 		if err := held.by.CheckChange(held.target, given, held.owners); err != nil {
 			return err
+		}
+		if len(version) > 0 && held.target.Version() != version[0] {
+			return fault.New(fault.RevisionConflict)
 		}
 		next := held.target
 		next.Access = given

@@ -69,13 +69,13 @@ func (s *Pages) memberPage(req *site.Request, p people.MemberProfile) (site.Resp
 	if err := req.Member.CheckManage(p.Member); err != nil {
 		return site.Response{}, err // the form could only be refused
 	}
-	return site.Show(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, component.Draft{}, p.Access)))), nil
+	return site.Show(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, component.Draft{}, p.Access), p.Version()))), nil
 }
 
-func memberEdit(req *site.Request, p people.MemberProfile, access orgpage.AccessForm) orgpage.MemberEdit {
+func memberEdit(req *site.Request, p people.MemberProfile, access orgpage.AccessForm, version string) orgpage.MemberEdit {
 	self := req.OrgPath("members", p.UserID.Format(ids.User))
 	return orgpage.MemberEdit{
-		AccessForm: access, Frame: req.Frame(p.Name, "members"), Name: p.Name, Email: p.Email,
+		AccessForm: access, Version: version, Frame: req.Frame(p.Name, "members"), Name: p.Name, Email: p.Email,
 		Action: self, RemoveAction: self + "/remove", Back: req.OrgPath("members"),
 	}
 }
@@ -106,14 +106,36 @@ func (s *Pages) changeMember(req *site.Request, p people.MemberProfile) (site.Re
 		return site.Response{}, err
 	}
 	if f.OK() {
-		if err := f.Check("role", req.Organization().ChangeMember(req.Context, p.UserID, given)); err != nil {
+		err := req.Organization().ChangeMember(req.Context, p.UserID, given, f.Raw("version"))
+		if fault.Is(err, fault.RevisionConflict) {
+			return memberConflict(req, given)
+		}
+		if err := f.Check("role", err); err != nil {
 			return site.Response{}, err
 		}
 	}
 	if !f.OK() {
-		return site.Invalid(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, f.Draft(), given)))), nil
+		return site.Invalid(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, f.Draft(), given), f.Raw("version")))), nil
 	}
 	return req.Done(req.OrgPath("members"), p.Name+" is now "+orgpage.RoleName(given.Role)+".")
+}
+
+// memberConflict shows the submitted access beside the one stored in the meantime. The form
+// has the stored one: sending it again must not return what another member took away.
+func memberConflict(req *site.Request, yours tenancy.Access) (site.Response, error) {
+	p, err := pathMember(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if err := req.Member.CheckManage(p.Member); err != nil {
+		return site.Response{}, err
+	}
+	view := memberEdit(req, p, accessForm(req, component.Draft{}, p.Access), p.Version())
+	view.Clash = &component.Clash{Rows: []component.Difference{
+		{Label: "Role", Yours: orgpage.RoleName(yours.Role), Theirs: orgpage.RoleName(p.Role)},
+		{Label: "Custom permissions", Yours: yours.Custom.String(), Theirs: p.Custom.String()},
+	}}
+	return site.Conflict(orgpage.MemberEditPage(view)), nil
 }
 
 func (s *Pages) removeMember(req *site.Request, p people.MemberProfile) (site.Response, error) {
