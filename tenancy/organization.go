@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"purser/fault"
@@ -93,6 +94,9 @@ func (a Application) Change(name, deploymentURL string) (Application, error) {
 	a.Name, a.DeploymentURL = name, deploymentURL
 	return a, nil
 }
+
+// Version tells the settings of an application from what they were before a change.
+func (a Application) Version() string { return strconv.Quote(a.Name) + " " + a.DeploymentURL }
 
 const maxURLLength = 2048
 

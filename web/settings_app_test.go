@@ -46,7 +46,7 @@ func TestApplicationSettings(t *testing.T) {
 	path := r.appPath("settings")
 
 	t.Run("are saved, under the same address", func(t *testing.T) {
-		reply := b.post(t, path, url.Values{"name": {hostile}, "deployment_url": {"https://chat.example"}})
+		reply := b.post(t, path, url.Values{"name": {hostile}, "deployment_url": {"https://chat.example"}, "version": {r.app.Version()}})
 		if reply.status != http.StatusSeeOther || reply.location != path {
 			t.Fatalf("status %d, to %s", reply.status, reply.location)
 		}
@@ -69,6 +69,37 @@ func TestApplicationSettings(t *testing.T) {
 			t.Errorf("status %d", reply.status)
 		}
 		wantTexts(t, reply.body, `href="#field-name"`, `href="#field-deployment_url"`, `value="javascript:alert(1)"`)
+	})
+
+	t.Run("keep what another admin saved while the form was open", func(t *testing.T) {
+		saved := func() tenancy.Application {
+			app, err := r.db.Org(r.org.ID).Application(t.Context(), r.app.ID)
+			noError(t, err)
+			return app
+		}
+		version := hidden(b.get(t, path).body, "version")
+		stale := url.Values{"name": {"Renamed"}, "deployment_url": {saved().DeploymentURL}, "version": {version}}
+		other := r.join(t, tenancy.Owner)
+		if got := other.post(t, path, url.Values{"name": {hostile}, "deployment_url": {"https://new.example"}, "version": {version}}); got.status != http.StatusSeeOther {
+			t.Fatalf("the first form: status %d\n%s", got.status, got.body)
+		}
+		got := b.post(t, path, stale)
+		if app := saved(); got.status != http.StatusConflict || app.DeploymentURL != "https://new.example" || app.Name != hostile {
+			t.Errorf("the stale form: status %d, it is %+v", got.status, app)
+		}
+		wantTexts(t, got.body, "This changed while you were editing", "<bdi>https://new.example</bdi>", "<bdi>https://chat.example</bdi>", `value="Renamed"`)
+		invalid := url.Values{"name": {""}, "deployment_url": {"https://chat.example"}, "version": {version}}
+		if again := b.post(t, path, invalid); again.status != http.StatusUnprocessableEntity || hidden(again.body, "version") != version {
+			t.Errorf("an invalid form: status %d, its version is %q", again.status, hidden(again.body, "version"))
+		}
+		stale.Del("version")
+		if again := b.post(t, path, stale); again.status != http.StatusConflict {
+			t.Errorf("without the version: status %d", again.status)
+		}
+		stale.Set("version", hidden(got.body, "version"))
+		if again := b.post(t, path, stale); again.status != http.StatusSeeOther || saved().Name != "Renamed" || saved().DeploymentURL != "https://chat.example" {
+			t.Errorf("the form of the conflict: status %d, it is %+v", again.status, saved())
+		}
 	})
 
 	t.Run("are closed to who may not change them", func(t *testing.T) {

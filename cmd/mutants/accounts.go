@@ -101,6 +101,8 @@ var accountMutants = []mutant{
 		once("web/support/export.go", "func() error { return req.CheckAccess(ctx, tenancy.WalletsWrite) }", "func() error { return nil }")),
 	bug("a stale form gives back permissions that another admin took away", "./web", "TestMembers",
 		once("store/people/users_members.go", "if len(version) > 0 && held.target.Version() != version[0] {", "if false {")),
+	bug("a stale settings form reverts the deployment URL", "./web", "TestApplicationSettings",
+		once("store/people/org.go", "if len(version) > 0 && rows[0].noun().Version() != version[0] {", "if false {")),
 	bug("everyone creates organizations", "./web", "TestNewOrganizationsAreTheOperatorsUnlessTurnedOn",
 		once("web/accounts/organizations.go", "\tif s.newOrganizations {\n\t\treturn nil\n", "\tif true {\n\t\treturn nil\n")),
 	bug("the command line finds an organization by a name that members chose", "./store", "TestProvisionApplication",

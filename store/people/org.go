@@ -88,8 +88,9 @@ func (o Org) Applications(ctx context.Context) (list []tenancy.Application, err 
 	return list, nil
 }
 
-// UpdateApplication writes the name and the address of an application.
-func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) error {
+// UpdateApplication writes the name and the address of an application. With a version,
+// settings that aren't of this version are a conflict.
+func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application, version ...string) error {
 	return o.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		var rows []applicationRow
 		err := tx.NewSelect().Model(&rows).Where("a.org_id = ?", uuidOf(o.id)).Where("a.id = ?", uuidOf(app.ID)).For("NO KEY UPDATE").Scan(ctx)
@@ -98,6 +99,9 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application) err
 		}
 		if len(rows) == 0 {
 			return fault.New(fault.PathNotFound)
+		}
+		if len(version) > 0 && rows[0].noun().Version() != version[0] {
+			return fault.New(fault.RevisionConflict)
 		}
 		_, err = exec(ctx, tx.conn, "update application", `UPDATE applications SET name = $3, deployment_url = nullif($4, '') WHERE org_id = $1 AND id = $2`,
 			o.id, app.ID, app.Name, app.DeploymentURL)

@@ -1,6 +1,9 @@
 package developers
 
 import (
+	"cmp"
+
+	"purser/fault"
 	"purser/tenancy"
 	"purser/views/component"
 	settingspage "purser/views/page/settings"
@@ -25,17 +28,38 @@ func (s *Pages) updateSettings(req *site.Request) (site.Response, error) {
 	}
 	if !f.OK() {
 		view, err := s.settingsPage(req, settingspage.AppSettings{
-			Name: f.Text("name"), DeploymentURL: f.Text("deployment_url"), Answered: component.Answered{Problems: f.Problems},
+			Name: f.Text("name"), DeploymentURL: f.Text("deployment_url"), Version: f.Raw("version"), Answered: component.Answered{Problems: f.Problems},
 		})
 		return site.Invalid(settingspage.Settings(view)), err
 	}
 	changed.Name = named.Name
 	if changed != req.App {
-		if err := req.Organization().UpdateApplication(req.Context, changed); err != nil {
+		err := req.Organization().UpdateApplication(req.Context, changed, f.Raw("version"))
+		if fault.Is(err, fault.RevisionConflict) {
+			return s.settingsConflict(req)
+		}
+		if err != nil {
 			return site.Response{}, err
 		}
 	}
 	return req.Done(req.AppPath("settings"), "Settings saved.")
+}
+
+// settingsConflict shows the submitted values beside those stored in the meantime, with
+// the current version.
+func (s *Pages) settingsConflict(req *site.Request) (site.Response, error) {
+	stored, err := req.Organization().Application(req.Context, req.App.ID)
+	if err != nil {
+		return site.Response{}, err
+	}
+	req.App = stored
+	yours := settingspage.AppSettings{Name: req.Form.Text("name"), DeploymentURL: req.Form.Text("deployment_url")}
+	yours.Clash = &component.Clash{Rows: []component.Difference{
+		{Label: "Name", Yours: yours.Name, Theirs: stored.Name},
+		{Label: "Deployment URL", Yours: yours.DeploymentURL, Theirs: stored.DeploymentURL},
+	}}
+	view, err := s.settingsPage(req, yours)
+	return site.Conflict(settingspage.Settings(view)), err
 }
 
 // revokeKeys stops all traffic of the application, so a live application's name must be
@@ -58,7 +82,8 @@ func (s *Pages) revokeKeys(req *site.Request) (site.Response, error) {
 	return req.Done(req.AppPath("keys"), component.Counted(revoked, "key", "keys")+" revoked.")
 }
 
-// settingsPage adds the frame and the provider.
+// settingsPage adds the frame and the provider, and the stored version to a form that was not
+// opened with another.
 func (s *Pages) settingsPage(req *site.Request, view settingspage.AppSettings) (settingspage.AppSettings, error) {
 	provider, err := s.loadProvider(req)
 	if err != nil {
@@ -68,6 +93,7 @@ func (s *Pages) settingsPage(req *site.Request, view settingspage.AppSettings) (
 		provider.Panel = req.AppPath("sandbox")
 	}
 	view.Frame, view.Path, view.App = req.Frame("Settings", "settings"), req.AppPath("settings"), req.App
+	view.Version = cmp.Or(view.Version, req.App.Version())
 	view.Provider, view.MayRevoke = provider, req.Member.May(tenancy.KeysWrite)
 	if req.May(tenancy.AppsWrite) {
 		view.Archive = req.AppPath("settings", "archive")
