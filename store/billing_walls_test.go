@@ -121,8 +121,11 @@ var accountCalls = []call[payments.Accounts]{
 	{"RenewFormer", "", anyError, anyError, anyError, func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
 		return a.RenewFormer(ctx, h.connection.AccountID, func(*payments.Connection) error { return nil }, moment)
 	}},
+	{"LatestConnection", "", fault.PathNotFound, "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+		return a.LatestConnection(ctx, h.connection)
+	}},
 	{"SubscriptionsAt", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
-		return a.SubscriptionsAt(ctx, h.connection.ID)
+		return a.SubscriptionsAt(ctx, h.connection)
 	}},
 	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
 		return a.PutConnection(ctx, h.connection, moment)

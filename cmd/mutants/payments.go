@@ -4,6 +4,11 @@ package main
 var paymentMutants = []mutant{
 	bug("a plan is changed at another price than confirmed", "./payments/cashier", "TestAChangeIsRefusedWhenItsPreviewNoLongerHolds",
 		once("payments/cashier/requests.go", "if r.Confirmed != nil && *r.Confirmed != previewOf(s, now).Version() {", "if r.Confirmed != nil && *r.Confirmed == \"\" {")),
+	bug("an account that was connected again is retired", "./payments/cashier", "TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales",
+		once("payments/cashier/account_replaced.go", "c.nowAt(latest.ClockOffset)-latest.ReplacedAt <= retiredWindow {", "c.nowAt(latest.ClockOffset)-replaced.ReplacedAt <= retiredWindow {"),
+		once("payments/cashier/account_replaced.go", "if err != nil || latest.ReplacedAt == 0 || ", "if err != nil || ")),
+	bug("a new subscription is stored with a replaced connection", "./payments/cashier", "TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales",
+		once("payments/cashier/sync_subscription.go", "Connection: acct.latest.ID,", "Connection: acct.ID,")),
 	bug("a sale that a restore has lost is ignored", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",
 		once("payments/cashier/jobs.go", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || ", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign == nil || ")),
 	bug("a sale of another application is listed as lost", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",

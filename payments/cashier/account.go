@@ -20,13 +20,17 @@ const connectionPrefix = "con"
 // account is a connection of an application together with its Stripe client.
 type account struct {
 	payments.Connection
+	// latest is the newest connection to the same account: Connection, unless the account
+	// was replaced and connected again. Its key is used, and whatever is stored from now on
+	// belongs to it.
+	latest   payments.Connection
 	scope    tenancy.Scope
 	provider *stripe.Client
 }
 
 // job is a job about an object of this account.
 func (a account) job(kind queue.JobKind, object string, dueAt int64) queue.Job {
-	return queue.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
+	return queue.Job{Kind: kind, Object: object, Connection: a.latest.ID, DueAt: dueAt}
 }
 
 // clientKey identifies a cached client. Replacing the API key changes changedAt and so
@@ -47,7 +51,7 @@ func (c *Cashier) account(ctx context.Context, scope tenancy.Scope) (account, er
 		return account{}, err
 	}
 	provider, err := c.client(ctx, scope, connection)
-	return account{Connection: connection, scope: scope, provider: provider}, err
+	return account{Connection: connection, latest: connection, scope: scope, provider: provider}, err
 }
 
 // accountAt loads the account of a connection, replaced ones included: their objects
@@ -61,14 +65,14 @@ func (c *Cashier) accountAt(ctx context.Context, scope tenancy.Scope, id ids.ID)
 	if err != nil {
 		return account{}, err
 	}
-	keyed := connection
+	latest := connection
 	if connection.ReplacedAt != 0 {
-		if keyed, err = c.replacedConnection(ctx, scope, connection); err != nil {
+		if latest, err = c.latestConnection(ctx, scope, connection); err != nil {
 			return account{}, err
 		}
 	}
-	provider, err := c.client(ctx, scope, keyed)
-	return account{Connection: connection, scope: scope, provider: provider}, err
+	provider, err := c.client(ctx, scope, latest)
+	return account{Connection: connection, latest: latest, scope: scope, provider: provider}, err
 }
 
 // accountOf is accountAt for records that may predate stored connection ids: then the

@@ -1,7 +1,6 @@
 package cashier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,29 +26,26 @@ const (
 // called.
 var errAccountRetired = errors.New("cashier: the account was replaced and is retired")
 
-// replacedConnection returns the connection whose key opens a replaced account. A
-// sandbox account is retired at once: it does not serve applications that use Stripe,
-// and it holds no real money.
-func (c *Cashier) replacedConnection(ctx context.Context, scope tenancy.Scope, connection payments.Connection) (payments.Connection, error) {
-	if connection.Mode == payments.SandboxConnection {
-		return connection, errAccountRetired
+// latestConnection returns the newest connection to the account of a replaced one. Its
+// key is used, and whether the account is retired depends on it: an account that was
+// connected again may sell now, and its earlier webhook endpoints still report that. A
+// sandbox account is retired at once: it does not serve applications that use Stripe, and
+// it holds no real money.
+func (c *Cashier) latestConnection(ctx context.Context, scope tenancy.Scope, replaced payments.Connection) (payments.Connection, error) {
+	if replaced.Mode == payments.SandboxConnection {
+		return replaced, errAccountRetired
 	}
-	if c.nowAt(connection.ClockOffset)-connection.ReplacedAt > retiredWindow {
-		// A subscription bought just before the replacement may still be charged there.
-		going, err := c.options.Store.PaymentAccounts(scope).SubscriptionsAt(ctx, connection.ID)
-		if err != nil || going == 0 {
-			return connection, cmp.Or(err, errAccountRetired)
-		}
+	accounts := c.options.Store.PaymentAccounts(scope)
+	latest, err := accounts.LatestConnection(ctx, replaced)
+	if err != nil || latest.ReplacedAt == 0 || c.nowAt(latest.ClockOffset)-latest.ReplacedAt <= retiredWindow {
+		return latest, err
 	}
-	current, err := c.options.Store.PaymentAccounts(scope).Connection(ctx)
-	if err != nil {
-		return connection, err
+	// A subscription bought just before the replacement may still be charged there.
+	going, err := accounts.SubscriptionsAt(ctx, latest)
+	if err == nil && going == 0 {
+		err = errAccountRetired
 	}
-	// The account was connected again: its newer key is used.
-	if current.Mode == connection.Mode && current.AccountID == connection.AccountID {
-		return current, nil
-	}
-	return connection, nil
+	return latest, err
 }
 
 // rotateFormerKey stores a new key for a replaced account. Without it refunds and
@@ -79,9 +75,9 @@ func (c *Cashier) alertOnUnauthorized(ctx context.Context, acct account, err err
 		return err
 	}
 	// The key is part of the id: another key that is refused raises another alert.
-	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: acct.AccountID + " …" + acct.KeyLastFour}
-	c.options.Log.Warn("API key refused by the payment provider", "account", acct.AccountID, "replaced", acct.ReplacedAt != 0,
+	alert := billing.Alert{Kind: billing.KeyRefused, ObjectID: acct.AccountID + " …" + acct.latest.KeyLastFour}
+	c.options.Log.Warn("API key refused by the payment provider", "account", acct.AccountID, "replaced", acct.latest.ReplacedAt != 0,
 		"app", acct.scope.AppID.Format(ids.Application))
-	again := acct.ReplacedAt == 0 // a replaced account may be closed for good
+	again := acct.latest.ReplacedAt == 0 // a replaced account may be closed for good
 	return errors.Join(err, c.options.Store.Payments(acct.scope).Raise(ctx, alert, again, c.nowAt(acct.ClockOffset)))
 }

@@ -52,7 +52,8 @@ func periodicJobs(connection ids.ID, now int64) []queue.Job {
 
 // continuation is the job that reads the rest of a list, from position on.
 func (a account) continuation(kind queue.JobKind, dueAt int64, position ...string) queue.Job {
-	return a.job(kind, strings.Join(append([]string{a.ID.Format(connectionPrefix)}, position...), " "), dueAt)
+	object := strings.Join(append([]string{a.ID.Format(connectionPrefix)}, position...), " ")
+	return queue.Job{Kind: kind, Object: object, Connection: a.ID, DueAt: dueAt}
 }
 
 // positionOf is where a job continues a list; empty for one that starts it.
@@ -61,9 +62,11 @@ func (a account) positionOf(job queue.Job) []string {
 }
 
 // repeatAt is when a periodic job runs again. A job without a connection predates
-// connection ids, and each connection has its own job by now.
-func repeatAt(job queue.Job, at int64) int64 {
-	if job.Connection.IsZero() {
+// connection ids, and each connection has its own job by now. One of an earlier connection
+// runs once more after the account was connected again: the new connection's job reads the
+// same account.
+func (a account) repeatAt(job queue.Job, at int64) int64 {
+	if job.Connection.IsZero() || a.latest.ID != a.ID {
 		return 0
 	}
 	return at
@@ -108,7 +111,7 @@ func (c *Cashier) readEvents(ctx context.Context, acct account, job queue.Job) (
 	if continues {
 		return 0, nil
 	}
-	return repeatAt(job, now+eventsInterval), c.options.Store.PaymentAccounts(acct.scope).SetEventsAfter(ctx, acct.ID, newest)
+	return acct.repeatAt(job, now+eventsInterval), c.options.Store.PaymentAccounts(acct.scope).SetEventsAfter(ctx, acct.ID, newest)
 }
 
 // listBatch is how far a list was read.
@@ -153,7 +156,7 @@ func (c *Cashier) enqueueUnseen(ctx context.Context, acct account, events []stri
 	var jobs []queue.Job
 	for _, event := range events {
 		if slices.Contains(unseen, event.ID) {
-			jobs = append(jobs, jobFor(acct.ID, event, now)...)
+			jobs = append(jobs, jobFor(acct.latest.ID, event, now)...)
 		}
 	}
 	return work.Enqueue(ctx, jobs...)
@@ -180,9 +183,9 @@ func (c *Cashier) reconcileAll(ctx context.Context, acct account, job queue.Job)
 		}
 	}
 	if acct.ReplacedAt != 0 { // a replaced account sells nothing
-		return repeatAt(job, now+reconcileInterval), nil
+		return acct.repeatAt(job, now+reconcileInterval), nil
 	}
-	return repeatAt(job, now+reconcileInterval), c.options.Store.Payments(acct.scope).EnqueuePlans(ctx, now)
+	return acct.repeatAt(job, now+reconcileInterval), c.options.Store.Payments(acct.scope).EnqueuePlans(ctx, now)
 }
 
 // reconcileList enqueues a refresh for each object of a batch of a list, after the

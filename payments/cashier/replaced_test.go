@@ -198,6 +198,96 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 	})
 }
 
+// reconnected is an application that went to another account and came back, so that its
+// first account has two endpoints. Webhooks reach only the earlier one, when the test calls
+// deliverEarlier.
+type reconnected struct {
+	*accounts
+	earlier string // the connection that was replaced
+}
+
+func reconnect(t *testing.T) *reconnected {
+	t.Helper()
+	a := twoAccounts(t)
+	first := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context()))
+	a.connect(secondKey)
+	a.connect(thirdKey)
+	a.wantKey("hird")
+	a.dropWebhooks.Store(true)
+	return &reconnected{a, first.ID.Format("con")}
+}
+
+func (a *reconnected) deliverEarlier() {
+	a.Helper()
+	a.dropWebhooks.Store(false)
+	delivered := 0
+	for _, webhook := range a.arrived {
+		if webhook.connection == a.earlier {
+			a.check(a.cashier.ReceiveWebhook(a.Context(), webhook.connection, webhook.signature, webhook.body))
+			delivered++
+		}
+	}
+	if delivered == 0 {
+		a.Error("no webhook came to the earlier endpoint")
+	}
+	a.dropWebhooks.Store(true)
+	a.settle()
+}
+
+func TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales(t *testing.T) {
+	t.Run("a top-up is credited after the earlier connection would be retired", func(t *testing.T) {
+		a := reconnect(t)
+		a.advance(201 * 24 * time.Hour)
+		page := a.topUp(3000)
+		a.pay(page.URL, cardPays)
+		a.settle()
+		a.wantTokens(0, 0)
+		a.deliverEarlier()
+		a.wantTokens(30*million, 0)
+	})
+	t.Run("a top-up of the second time is refunded after both connections were replaced", func(t *testing.T) {
+		a := reconnect(t)
+		page := a.topUp(3000)
+		a.pay(page.URL, cardPays)
+		a.settle()
+		a.deliverEarlier()
+		a.wantTokens(30*million, 0)
+		storetest.MoveReplacement(t, storetest.URL(t), a.scope, a.earlier, a.now()-(201*24*time.Hour).Milliseconds())
+		a.connect(secondKey)
+		a.wantKey("cond")
+		a.refund(page, 1000)
+		a.deliverEarlier()
+		a.wantTokens(20*million, 0)
+	})
+	t.Run("a subscription keeps the account from being replaced", func(t *testing.T) {
+		a := reconnect(t)
+		a.plan("basic", 1000, grants("tokens", 10*million))
+		page := a.checkout("basic")
+		a.pay(page.URL, cardPays)
+		a.settle()
+		a.deliverEarlier()
+		sub := a.wantOn("basic", metering.StatusActive)
+		if current := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context())); sub.ConnectionID != current.ID {
+			t.Error("it was stored with the connection that was replaced")
+		}
+		if connected := must[cashier.Connected](a.harness)(a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: secondKey})); !connected.Former {
+			t.Errorf("the account was replaced: %+v", connected)
+		}
+		a.wantKey("hird")
+	})
+	t.Run("its events are read by one connection", func(t *testing.T) {
+		a, _ := moved(t)
+		a.connect(thirdKey)
+		a.topUp(3000)
+		a.advance(26 * time.Hour)
+		read := a.callsWith(thirdKey)
+		a.advance(6 * time.Minute)
+		if reads := a.callsWith(thirdKey) - read; reads != 1 {
+			t.Errorf("the account was called %d times in six minutes, want 1", reads)
+		}
+	})
+}
+
 func TestARefundAtARetiredAccountFails(t *testing.T) {
 	a, page := moved(t)
 	a.advance(201 * 24 * time.Hour)

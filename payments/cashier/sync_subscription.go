@@ -35,7 +35,7 @@ func (c *Cashier) syncSubscription(ctx context.Context, acct account, fence queu
 		opts.checkoutID = checkoutIDOf(remote)
 	}
 	app := c.options.Store.Payments(acct.scope)
-	report := payments.ProviderReport{Fence: fence, Connection: acct.ID, Remote: remote.ProviderSubscription, CheckoutID: opts.checkoutID, Now: now, Completes: opts.completes}
+	report := payments.ProviderReport{Fence: fence, Connection: acct.latest.ID, Remote: remote.ProviderSubscription, CheckoutID: opts.checkoutID, Now: now, Completes: opts.completes}
 	if opts.scheduleRefresh {
 		report.NextRefresh = nextRefresh
 	}

@@ -45,8 +45,8 @@ type Connection struct {
 	CreatedAt           int64
 	ChangedAt           int64
 	ReplacedAt          int64 // zero for the current one
-	// ClockOffset is how far the application's clock is ahead, as Connection and
-	// ConnectionByID have read it. It is not stored here.
+	// ClockOffset is how far the application's clock is ahead, as Connection,
+	// ConnectionByID and LatestConnection have read it. It is not stored here.
 	ClockOffset int64
 }
 
@@ -69,6 +69,13 @@ var (
 		SELECT `+pg.Prefixed("c", connectionColumns)+`, s.clock_offset
 		FROM provider_connections c JOIN app_state s ON s.app_id = $1
 		WHERE c.app_id = $1 AND c.id = $2`)
+
+	// An account may have been connected and replaced more than once.
+	selectLatestConnection = pg.Declare("select latest connection", `
+		SELECT `+pg.Prefixed("c", connectionColumns)+`, s.clock_offset
+		FROM provider_connections c JOIN app_state s ON s.app_id = $1
+		WHERE c.app_id = $1 AND c.mode = $2 AND c.account_id = $3
+		ORDER BY c.replaced_at DESC NULLS FIRST, c.id DESC LIMIT 1`)
 
 	lockConnection = pg.Declare("lock connection", `
 		SELECT`+connectionColumns+`
@@ -98,8 +105,10 @@ var (
 			+ (SELECT count(*) FROM topups t WHERE t.app_id = $1 AND t.connection_id = $2 AND t.status IN ('open', 'processing'))
 			+ (SELECT count(*) FROM subscription_changes c WHERE c.app_id = $1 AND c.kind = 'checkout' AND c.state IN ('requested', 'pending'))`)
 
-	countSubscriptionsAt = pg.Declare("count subscriptions at connection", `
-		SELECT count(*) FROM subscriptions s WHERE s.app_id = $1 AND s.connection_id = $2 AND s.provider_id IS NOT NULL AND s.status <> 'canceled'`)
+	countSubscriptionsAt = pg.Declare("count subscriptions at account", `
+		SELECT count(*)
+		FROM provider_connections c JOIN subscriptions s ON s.app_id = $1 AND s.connection_id = c.id
+		WHERE c.app_id = $1 AND c.mode = $2 AND c.account_id = $3 AND s.provider_id IS NOT NULL AND s.status <> 'canceled'`)
 
 	forgetPlansAtProvider = pg.Declare("forget plans at provider", `
 		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
@@ -182,9 +191,16 @@ func (a Accounts) ConnectionOf(ctx context.Context, object string) (ids.ID, erro
 	return pg.FindOne(ctx, a.app, selectConnectionOf, pgx.RowTo[ids.ID], ErrUnknown, object)
 }
 
-// SubscriptionsAt counts the subscriptions at an account that have not ended.
-func (a Accounts) SubscriptionsAt(ctx context.Context, connection ids.ID) (int, error) {
-	return pg.FindOne(ctx, a.app, countSubscriptionsAt, pgx.RowTo[int], pg.ErrNoAppState, connection)
+// LatestConnection reads the newest connection to the account of c: the current one, or
+// the one that was replaced last.
+func (a Accounts) LatestConnection(ctx context.Context, c Connection) (Connection, error) {
+	return pg.FindOne(ctx, a.app, selectLatestConnection, readConnectionNow, fault.New(fault.PathNotFound), c.Mode, c.AccountID)
+}
+
+// SubscriptionsAt counts the subscriptions at the account of c that have not ended,
+// whichever connection to it they were sold through.
+func (a Accounts) SubscriptionsAt(ctx context.Context, c Connection) (int, error) {
+	return pg.FindOne(ctx, a.app, countSubscriptionsAt, pgx.RowTo[int], pg.ErrNoAppState, c.Mode, c.AccountID)
 }
 
 // holdConnection locks an account against replacement while something is sold at it.

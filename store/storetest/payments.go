@@ -74,6 +74,19 @@ func TopUp(tb testing.TB, url string, scope tenancy.Scope, id ids.ID) (t billing
 	return t
 }
 
+// MoveReplacement changes when a connection, named as in its webhook address, was replaced.
+func MoveReplacement(tb testing.TB, url string, scope tenancy.Scope, connection string, at int64) {
+	tb.Helper()
+	id, err := ids.Parse("con", connection)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `UPDATE provider_connections SET replaced_at = $3 WHERE app_id = $1 AND id = $2 AND replaced_at IS NOT NULL`, scope.AppID, id, at)
+		return err
+	})
+}
+
 // WebhookEvents counts the webhooks that were kept.
 func WebhookEvents(tb testing.TB, url string, scope tenancy.Scope) (kept int) {
 	tb.Helper()
