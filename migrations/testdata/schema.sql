@@ -808,7 +808,6 @@ CREATE TABLE plan_prices (
   created_at bigint NOT NULL
 );
 ALTER TABLE plan_prices ADD CONSTRAINT plan_prices_pkey PRIMARY KEY (app_id, price_id);
-ALTER TABLE plan_prices ADD CONSTRAINT price_is_made_once UNIQUE (app_id, connection_id, plan_id, number);
 ALTER TABLE plan_prices ADD CONSTRAINT price_is_of_a_connection FOREIGN KEY (app_id, connection_id) REFERENCES provider_connections(app_id, id);
 ALTER TABLE plan_prices ADD CONSTRAINT price_is_of_a_plan FOREIGN KEY (app_id, plan_id) REFERENCES plans(app_id, id);
 ALTER TABLE plan_prices ENABLE ROW LEVEL SECURITY;

@@ -1,12 +1,15 @@
 package cashier_test
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -257,6 +260,63 @@ func TestAPlanIsSoldAtItsOwnAmount(t *testing.T) {
 			t.Errorf("the plan's price was %s and is %s", before.Sync.PriceID, id)
 		}
 	})
+}
+
+// deletedPrice answers as Stripe does after a price was deleted.
+type deletedPrice struct {
+	id       string
+	archived atomic.Int32 // calls to archive it
+}
+
+func (d *deletedPrice) RoundTrip(req *http.Request) (*http.Response, error) {
+	missing := deletedObjects{http.StatusNotFound, `{"error": {"type": "invalid_request_error", "code": "resource_missing", "param": "price", "message": "No such price"}}`}
+	if strings.HasSuffix(req.URL.Path, "/v1/prices/"+d.id) {
+		if req.Method == http.MethodPost {
+			d.archived.Add(1)
+		}
+		return missing.answer(req), nil
+	}
+	response, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil || req.Method != http.MethodGet || !strings.HasSuffix(req.URL.Path, "/v1/prices") {
+		return response, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if strings.Contains(string(body), d.id) {
+		body = []byte(`{"object": "list", "data": [], "has_more": false, "url": "/v1/prices"}`)
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	return response, err
+}
+
+func TestAPlanWhosePriceWasDeletedIsSyncedAgain(t *testing.T) {
+	r := shop(t)
+	before := r.subscribe("basic", cardPays)
+	deleted := &deletedPrice{id: r.readPlan("basic").Sync.PriceID}
+	r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = deleted })
+	name := "Renamed"
+	r.patchPlan("basic", billing.PlanPatch{Name: &name})
+	r.settle()
+	r.wantNothingFailing()
+	plan := r.readPlan("basic")
+	if plan.Sync.Status != billing.SyncDone || plan.Sync.PriceID == "" || plan.Sync.PriceID == deleted.id {
+		t.Fatalf("the plan is %+v", plan.Sync)
+	}
+	if first := r.callsTo("POST /v1/prices"); len(first) == 0 || first[len(first)-1].Get("unit_amount") != "1000" {
+		t.Errorf("the prices are made by %v", first)
+	}
+	// Its subscribers keep what they bought, and the deleted price is archived like others.
+	r.advanceTo(before.Period.End + (2 * time.Hour).Milliseconds())
+	r.wantOn("basic", metering.StatusActive)
+	r.wantTokens(20*million, 0)
+	if calls := deleted.archived.Load(); calls != 1 {
+		t.Errorf("the deleted price was archived %d times", calls)
+	}
+	r.wantNothingFailing()
+	r.wantAlerts()
+	if again := r.readPlan("basic"); again.Sync.PriceID != plan.Sync.PriceID {
+		t.Errorf("the daily sync has replaced the price %s by %s", plan.Sync.PriceID, again.Sync.PriceID)
+	}
 }
 
 func TestWhatTheProviderRefusesIsNotTriedAgainByItself(t *testing.T) {

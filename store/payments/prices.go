@@ -35,9 +35,10 @@ var (
 	insertPlanPrice = pg.Declare("insert plan price", pg.Insert("plan_prices", `org_id, connection_id, price_id, plan_id, number, terms, created_at`)+`
 		ON CONFLICT (app_id, price_id) DO NOTHING`)
 
+	// Another price of the same number was deleted at the provider, or had another amount.
 	supersedePrices = pg.Declare("supersede prices", `
 		UPDATE plan_prices SET archive_after = $4
-		WHERE app_id = $1 AND plan_id = $2 AND number < $3 AND connection_id = $5 AND archive_after IS NULL
+		WHERE app_id = $1 AND plan_id = $2 AND number <= $3 AND price_id <> $6 AND connection_id = $5 AND archive_after IS NULL
 		RETURNING price_id`)
 
 	archivePrice = pg.Declare("archive price", `
@@ -93,7 +94,7 @@ func (a App) PlanSynced(ctx context.Context, f queue.Fence, done SyncedPlan, now
 			return err
 		}
 		archiveAfter := now + billing.PriceArchiveDelay
-		former, err := pg.Collect(ctx, tx, supersedePrices, pgx.RowTo[string], p.ID, number, archiveAfter, done.Connection)
+		former, err := pg.Collect(ctx, tx, supersedePrices, pgx.RowTo[string], p.ID, number, archiveAfter, done.Connection, done.PriceID)
 		if err != nil {
 			return err
 		}
