@@ -160,6 +160,111 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 	})
 }
 
+// A page of a failed sale is opened by the same key only while a new request would open
+// one, at the account where the application sells now.
+func TestAFailedSaleOfAPlanIsDecidedAgain(t *testing.T) {
+	t.Parallel()
+	inactive := false
+	sales := map[string]struct {
+		before func(*harness)
+		sell   func(r *harness, key string) error
+	}{
+		"a checkout": {
+			func(*harness) {},
+			func(r *harness, key string) error {
+				_, err := r.cashier.SubscriptionCheckout(r.Context(), r.scope, r.checkoutRequest("pro"), key)
+				return err
+			},
+		},
+		"a checkout that replaces a free subscription": {
+			func(r *harness) {
+				r.plan("gift", 0)
+				r.changed("gift")
+			},
+			func(r *harness, key string) error {
+				_, err := r.upgradeWith(key)
+				return err
+			},
+		},
+	}
+	for name, sale := range sales {
+		failed := func(r *harness) (key string) {
+			sale.before(r)
+			key = newKey()
+			r.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/checkout/sessions"})
+			wantFault(r, sale.sell(r, key), fault.ProviderRefused)
+			return key
+		}
+		wantRefused := func(r *harness, key string, code fault.Code) {
+			r.Helper()
+			before := len(r.callsTo("POST /v1/checkout/sessions"))
+			wantFault(r, sale.sell(r, key), code)
+			if opened := len(r.callsTo("POST /v1/checkout/sessions")) - before; opened != 0 {
+				r.Errorf("%d pages were opened", opened)
+			}
+		}
+		t.Run(name+" is sold when nothing changed", func(t *testing.T) {
+			r, key := shop(t), newKey()
+			sale.before(r)
+			node := r.cashier
+			// The provider never saw the first call, whose answer it would repeat.
+			r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &refuser{} })
+			wantFault(t, sale.sell(r, key), fault.ProviderRefused)
+			r.cashier = node
+			r.check(sale.sell(r, key))
+		})
+		t.Run(name+" is not sold at an account that was replaced", func(t *testing.T) {
+			a := twoAccounts(t)
+			a.plan("pro", 2900, grants("tokens", 100*million))
+			key := failed(a.harness)
+			a.connect(secondKey)
+			a.settle()
+			wantRefused(a.harness, key, fault.OperationInProgress)
+			a.check(sale.sell(a.harness, newKey()))
+		})
+		t.Run(name+" is not sold when the plan is inactive", func(t *testing.T) {
+			r := shop(t)
+			key := failed(r)
+			r.patchPlan("pro", billing.PlanPatch{Active: &inactive})
+			r.settle()
+			wantRefused(r, key, fault.PlanInactive)
+		})
+		t.Run(name+" is not sold to a wallet without room", func(t *testing.T) {
+			r := shop(t)
+			key := failed(r)
+			r.deposit(metering.MaxAmount - 20*million)
+			wantRefused(r, key, fault.BalanceOverflow)
+		})
+	}
+}
+
+func TestAFailedUpgradeOnAPageIsDecidedAgain(t *testing.T) {
+	t.Parallel()
+	failed := func(r *harness) (key string) {
+		r.Helper()
+		key = newKey()
+		node := r.cashier
+		r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = &refuser{} })
+		_, err := r.upgradeWith(key)
+		wantFault(r, err, fault.ProviderRefused)
+		r.cashier = node
+		return key
+	}
+	t.Run("it is sold when nothing changed", func(t *testing.T) {
+		r, _ := byBank(t)
+		must[billing.Subscription](r)(r.upgradeWith(failed(r)))
+		r.wantPending("pro", true)
+	})
+	t.Run("it is not sold when the plan is inactive", func(t *testing.T) {
+		r, _ := byBank(t)
+		key, inactive := failed(r), false
+		r.patchPlan("pro", billing.PlanPatch{Active: &inactive})
+		r.settle()
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.PlanInactive)
+	})
+}
+
 // Of an identity's requests the last one counts. One before it that was cut off is
 // not carried out afterwards, by whom ever.
 func TestTheLastRequestCounts(t *testing.T) {
