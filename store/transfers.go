@@ -19,6 +19,8 @@ type Transfer struct {
 	ID             ids.ID // of the sender's entry
 	ToEntryID      ids.ID // of the receiver's entry
 	From, To       string // identities
+	FromWalletID   ids.ID // the wallet that a new transfer must be from; zero for any. Not set in one that is read
+	ToWalletID     ids.ID // the same of the receiver's
 	CreditKey      string
 	Amount         metering.Amount
 	Reason         string
@@ -102,11 +104,11 @@ func (tx appTx) transfer(ctx context.Context, requested Transfer) (t Transfer, d
 		}
 		return same[0].Transfer, same[0].ID != requested.ID, nil
 	}
-	from, err := walletOf(locked, requested.From, "sender")
+	from, err := ledger.WalletOf(locked, requested.From, requested.FromWalletID, "sender")
 	if err != nil {
 		return t, false, err
 	}
-	to, err := walletOf(locked, requested.To, "receiver")
+	to, err := ledger.WalletOf(locked, requested.To, requested.ToWalletID, "receiver")
 	if err != nil {
 		return t, false, err
 	}
@@ -123,16 +125,6 @@ func (tx appTx) transfer(ctx context.Context, requested Transfer) (t Transfer, d
 		return t, false, err
 	}
 	return requested, false, tx.writeTransfer(ctx, from, to, credit, requested, decision)
-}
-
-// walletOf is the wallet of an identity among the locked ones.
-func walletOf(locked []ledger.Wallet, identity, side string) (*ledger.Wallet, error) {
-	for i := range locked {
-		if locked[i].Identity == identity {
-			return &locked[i], nil
-		}
-	}
-	return nil, fault.Newf(fault.WalletNotFound, "The %s has no wallet. Create it with POST /v1/wallets or a deposit.", side)
 }
 
 // writeTransfer writes what was decided under the locks of both wallets.

@@ -126,6 +126,34 @@ func TestRefusedTransfersChangeNothing(t *testing.T) {
 	soundBooks(t, url, s.tenant)
 }
 
+func TestTransfersBetweenCertainWallets(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.URL(t), 1)
+	wallets := map[string]ids.ID{}
+	for _, identity := range []string{"ann", "bob"} {
+		s.credit(t, identity, 10)
+		w, err := s.Wallet(t.Context(), identity)
+		noError(t, err)
+		wallets[identity] = w.ID
+	}
+	between := func(from, to string, fromID, toID ids.ID) error {
+		x := transferOf(from, to, "tokens", 1)
+		x.FromWalletID, x.ToWalletID = fromID, toID
+		_, _, err := s.Transfer(t.Context(), x)
+		return err
+	}
+	wantFault(t, between("ann", "bob", ids.New(), wallets["bob"]), fault.RevisionConflict)
+	wantFault(t, between("ann", "bob", wallets["ann"], ids.New()), fault.RevisionConflict)
+	wantFault(t, between("cid", "bob", wallets["ann"], wallets["bob"]), fault.RevisionConflict)
+	wantFault(t, between("ann", "cid", wallets["ann"], wallets["bob"]), fault.RevisionConflict)
+	for identity := range wallets {
+		if w, err := s.Wallet(t.Context(), identity); err != nil || w.Balances[0].Amount != 10 {
+			t.Errorf("%s has %+v, %v", identity, w, err)
+		}
+	}
+	noError(t, between("ann", "bob", wallets["ann"], wallets["bob"]))
+}
+
 func TestTransferPaysDebtFirst(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store/people"
+	"purser/store/storetest"
 	"purser/tenancy"
 )
 
@@ -22,6 +23,12 @@ func TestTransferPage(t *testing.T) {
 	admin := d.join(t, tenancy.Admin)
 	form := func(to, amount, reason string) url.Values {
 		return url.Values{"entry": {ids.New().Format(ids.Transaction)}, "to": {to}, "credit": {"tokens"}, "amount": {amount}, "reason": {reason}}
+	}
+	walletID := func(t *testing.T, identity string) string {
+		t.Helper()
+		w, err := d.tenant.Wallet(t.Context(), identity)
+		noError(t, err)
+		return w.ID.Format(ids.Wallet)
 	}
 	holds := func(t *testing.T, identity, want string) {
 		t.Helper()
@@ -53,6 +60,7 @@ func TestTransferPage(t *testing.T) {
 		holdsText(t, refused, `value="10.000000001"`)
 		confirmed := form("bob", "11", "too much")
 		confirmed.Set("confirmed", "yes")
+		confirmed.Set("to_wallet", walletID(t, "bob"))
 		says(t, admin.post(t, path, confirmed), http.StatusUnprocessableEntity, "balance is 10 tokens")
 		holds(t, "ann", "10")
 	})
@@ -67,6 +75,7 @@ func TestTransferPage(t *testing.T) {
 	})
 	t.Run("moves once for a form that is confirmed twice, with an audit entry", func(t *testing.T) {
 		moved.Set("confirmed", "yes")
+		moved.Set("to_wallet", walletID(t, "bob"))
 		for range 2 {
 			if sent := admin.post(t, path, moved); sent.status != http.StatusSeeOther || sent.location != page {
 				t.Fatalf("status %d, to %s", sent.status, sent.location)
@@ -91,6 +100,89 @@ func TestTransferPage(t *testing.T) {
 		holdsText(t, entry, `href="`+d.walletPath(t, "bob")+`"`)
 		holdsText(t, admin.get(t, page+"/journal.csv"), "other identity", "transfer,left the team", ",bob,")
 	})
+}
+
+// An identity gets another wallet between the preview and the confirmation: the credits stay
+// where they are until the new preview is confirmed.
+func TestTransfersAreBetweenTheWalletsOfThePreview(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	for _, identity := range []string{"ann", "bob", "cid"} {
+		d.deposit(t, identity, 10)
+	}
+	admin := d.join(t, tenancy.Admin)
+	rename := func(from, to string) {
+		storetest.Exec(t, d.url, `UPDATE wallets SET identity = $3, version = version + 1 WHERE app_id = $1 AND identity = $2`, d.app.ID, from, to)
+	}
+	credits := func(identity string) string {
+		w, err := d.tenant.Wallet(t.Context(), identity)
+		noError(t, err)
+		return w.Balances[0].Amount.Credits()
+	}
+	path, entry := d.walletPath(t, "ann", "transfer"), ids.New().Format(ids.Transaction)
+	form := url.Values{"entry": {entry}, "to": {"bob"}, "credit": {"tokens"}, "amount": {"4"}, "reason": {"split"}}
+	confirm := func(preview seen) seen {
+		form.Set("confirmed", "yes")
+		form.Set("to_wallet", hidden(preview.body, "to_wallet"))
+		return admin.post(t, path, form)
+	}
+	preview := admin.post(t, path, form)
+	rename("bob", "old bob")
+	rename("cid", "bob")
+	says := func(got seen, status int, text string) {
+		if got.status != status || !strings.Contains(textOf(got.body), text) {
+			t.Errorf("status %d, without %q: %s", got.status, text, textOf(got.body))
+		}
+	}
+	again := confirm(preview)
+	says(again, http.StatusConflict, "Nothing was transferred")
+	holdsText(t, again, d.walletPath(t, "bob"), "Review transfer")
+	if credits("ann") != "10" || credits("bob") != "10" || credits("old bob") != "10" {
+		t.Errorf("after the conflict: %s, %s, %s", credits("ann"), credits("bob"), credits("old bob"))
+	}
+	rename("bob", "cid")
+	says(confirm(again), http.StatusUnprocessableEntity, "No customer with this identity has a wallet.")
+	rename("cid", "bob")
+	if got := confirm(seen{}); got.status != http.StatusConflict || credits("ann") != "10" {
+		t.Errorf("without the wallet: status %d", got.status)
+	}
+	if got := confirm(again); got.status != http.StatusSeeOther || credits("ann") != "6" || credits("bob") != "14" || credits("old bob") != "10" {
+		t.Errorf("after the new preview: status %d, %s, %s, %s", got.status, credits("ann"), credits("bob"), credits("old bob"))
+	}
+}
+
+// The wallet of the page gets another identity while the transfer waits for it: a new wallet
+// of the old identity must not pay.
+func TestATransferIsFromTheWalletOfThePage(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	for _, identity := range []string{"ann", "bob", "cid"} {
+		d.deposit(t, identity, 10)
+	}
+	admin, path := d.join(t, tenancy.Admin), d.walletPath(t, "ann", "transfer")
+	form := url.Values{"entry": {ids.New().Format(ids.Transaction)}, "to": {"bob"}, "credit": {"tokens"}, "amount": {"4"}, "reason": {"split"}}
+	form.Set("to_wallet", hidden(admin.post(t, path, form).body, "to_wallet"))
+	form.Set("confirmed", "yes")
+	rename := storetest.Session(t, d.url)
+	rename("BEGIN")
+	for _, move := range [][2]string{{"ann", "eve"}, {"cid", "ann"}} {
+		rename(`UPDATE wallets SET identity = '` + move[1] + `', version = version + 1 WHERE app_id = '` + d.app.ID.String() + `' AND identity = '` + move[0] + `'`)
+	}
+	answered := make(chan seen, 1)
+	go func() { answered <- admin.post(t, path, form) }()
+	rename(`DO $$ BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))) LOOP
+			PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+		END LOOP;
+	END $$`)
+	rename("COMMIT")
+	got := <-answered
+	says(t, got, http.StatusConflict, "Nothing was transferred", "eve")
+	for _, identity := range []string{"ann", "bob", "eve"} {
+		if w, err := d.tenant.Wallet(t.Context(), identity); err != nil || w.Balances[0].Amount != 10*metering.PerCredit {
+			t.Errorf("%s has %+v, %v", identity, w, err)
+		}
+	}
 }
 
 // holdsText expects texts in the source of a page.

@@ -28,12 +28,15 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 	}
 	f := req.Form
 	requested := readTransfer(f)
-	requested.From, requested.By, requested.CreatedAt = from.Identity, req.User.ID, req.Now()
+	requested.From, requested.FromWalletID, requested.By, requested.CreatedAt = from.Identity, from.ID, req.User.ID, req.Now()
 	view := supportpage.TransferForm{
 		WalletHead: head, EntryID: f.Text("entry"), To: f.Text("to"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Reason: f.Text("reason"),
 	}
 	if f.OK() && f.IsSet("confirmed") {
-		_, _, err := req.Tenant().Transfer(req.Context, requested)
+		err := confirmTransfer(req, requested)
+		if fault.Is(err, fault.RevisionConflict) {
+			return s.transferConflict(req, view, requested)
+		}
 		if err := checkTransfer(f, err); err != nil {
 			return site.Response{}, err
 		}
@@ -51,12 +54,46 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 	if f.OK() && view.Preview != nil {
 		return site.Show(supportpage.TransferPage(view)), nil
 	}
-	view.Preview, view.Problems = nil, f.Problems
+	view.Problems = f.Problems
 	page, err := s.transferView(req, view)
 	if f.OK() {
 		return site.Show(page), err
 	}
 	return site.Invalid(page), err
+}
+
+// confirmTransfer moves credits between the wallets of the preview, both of which existed
+// then. A form that doesn't say which wallet it showed is a conflict.
+func confirmTransfer(req *site.Request, requested store.Transfer) error {
+	to, err := ids.Parse(ids.Wallet, req.Form.Text("to_wallet"))
+	if err != nil || to.IsZero() {
+		return fault.New(fault.RevisionConflict)
+	}
+	requested.ToWalletID = to
+	_, _, err = req.Tenant().Transfer(req.Context, requested)
+	return err
+}
+
+// transferConflict shows the preview again after an identity got another wallet, or the
+// form if the transfer isn't possible any more.
+func (s *Pages) transferConflict(req *site.Request, view supportpage.TransferForm, requested store.Transfer) (site.Response, error) {
+	head, from, err := s.walletHead(req, "")
+	if err != nil {
+		return site.Response{}, err
+	}
+	f := req.Form
+	view.WalletHead, requested.From = head, from.Identity
+	view.Preview, err = transferPreview(req, from.Wallet, requested)
+	if err := checkTransfer(f, err); err != nil {
+		return site.Response{}, err
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		page, err := s.transferView(req, view)
+		return site.Invalid(page), err
+	}
+	view.Problems = []component.Problem{{Message: "One of the identities has another wallet since the preview. Nothing was transferred: check the new preview."}}
+	return site.Conflict(supportpage.TransferPage(view)), nil
 }
 
 // transferPreview decides a transfer as the store would, without locks.
@@ -74,7 +111,7 @@ func transferPreview(req *site.Request, from metering.Wallet, requested store.Tr
 		return nil, err
 	}
 	preview := &supportpage.TransferPreview{
-		ToHref: req.WalletLink(to.ID), Amount: requested.Amount,
+		ToHref: req.WalletLink(to.ID), ToWalletID: to.ID.Format(ids.Wallet), Amount: requested.Amount,
 		FromBefore: from.Balance(credit.ID), FromAfter: decision.From, ToBefore: to.Balance(credit.ID), ToAfter: decision.To,
 	}
 	preview.FromBefore.CreditKey, preview.ToBefore.CreditKey = credit.Key, credit.Key

@@ -124,6 +124,20 @@ func (tx Tx) LockWallets(ctx context.Context, identities ...string) ([]Wallet, e
 	return pg.Collect(ctx, tx, LockWallets, ReadWallet, slices.Compact(identities))
 }
 
+// WalletOf is the wallet of an identity among the locked ones, for one side of a transfer.
+// With an id, it is a conflict if the identity has another wallet by now, or none.
+func WalletOf(locked []Wallet, identity string, id ids.ID, side string) (*Wallet, error) {
+	for i := range locked {
+		if locked[i].Identity == identity && (id.IsZero() || locked[i].ID == id) {
+			return &locked[i], nil
+		}
+	}
+	if !id.IsZero() {
+		return nil, fault.New(fault.RevisionConflict)
+	}
+	return nil, fault.Newf(fault.WalletNotFound, "The %s has no wallet. Create it with POST /v1/wallets or a deposit.", side)
+}
+
 // maxIdentityChanges is how often a wallet may get another identity while it is waited for.
 const maxIdentityChanges = 100
 
