@@ -17,6 +17,8 @@ var paymentMutants = []mutant{
 		once("payments/cashier/checkout.go", "if err := run.recheckReplacement(ctx); err != nil {", "if err := error(nil); err != nil {")),
 	bug("a failed checkout is sold to a wallet without room", "./payments/cashier", "TestAFailedSaleOfAPlanIsDecidedAgain",
 		once("payments/cashier/checkout.go", "billing.CheckRoom(wallet.Balances, sold.Target.Grants)", "billing.CheckRoom(wallet.Balances, sold.Target.Grants[:0])")),
+	bug("an expired checkout hides a pending upgrade", "./payments/cashier", "TestAnExpiredCheckoutReportedLateLeavesAPendingUpgrade",
+		once("store/payments/changes.go", "return c.Kind == billing.Upgrade && c.State == billing.ChangePending", "return c.Kind == billing.Upgrade && c.State == \"\"")),
 	bug("a sale that a restore has lost is ignored", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",
 		once("payments/cashier/jobs.go", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign != nil || ", "if _, foreign := ids.Parse(ids.Checkout, metadata[metaCheckout]); foreign == nil || ")),
 	bug("a sale of another application is listed as lost", "./payments/cashier", "TestASaleThatARestoreHasLostIsListed",

@@ -74,6 +74,26 @@ func TestScenario55_TwoEventsOfOneSecondMayBeSwapped(t *testing.T) {
 	r.wantTokens(10*million, 0)
 }
 
+func TestAnExpiredCheckoutReportedLateLeavesAPendingUpgrade(t *testing.T) {
+	r, _ := byBank(t)
+	r.changed("pro")
+	page := r.wantPending("pro", true).PaymentURL
+	r.swapCard(cardAsksAlways)
+	all := r.unheard(func() { r.changed("pro") })
+	invoice := r.wantPending("pro", true)
+	if invoice.PaymentURL == page {
+		t.Fatal("the upgrade is still a checkout")
+	}
+	expired := position(all, "checkout.session.expired")
+	if expired < 0 {
+		t.Fatalf("no checkout expired in %+v", all)
+	}
+	r.bring(all[expired : expired+1])
+	if after := r.wantPending("pro", true); after.PaymentURL != invoice.PaymentURL {
+		t.Errorf("the upgrade is paid at %s, want %s", after.PaymentURL, invoice.PaymentURL)
+	}
+}
+
 func TestScenario60_TheEndMayBeToldBeforeTheBeginning(t *testing.T) {
 	r := shop(t)
 	page := r.checkout("basic")

@@ -196,7 +196,8 @@ func (a App) ApplyCheckout(ctx context.Context, f queue.Fence, change ids.ID, re
 }
 
 // showPendingChange updates a live subscription with the pending change that would
-// replace it.
+// replace it. An upgrade that waits for its payment comes first, and only a report of the
+// subscription says what becomes of it.
 func (tx appTx) showPendingChange(ctx context.Context, w *ledger.Wallet, subscription ids.ID, now int64) error {
 	if subscription.IsZero() {
 		return nil
@@ -208,6 +209,9 @@ func (tx appTx) showPendingChange(ctx context.Context, w *ledger.Wallet, subscri
 	changes, err := pg.Collect(ctx, tx, selectChangesOf, readChange, w.ID, subscription)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(changes, func(c billing.Change) bool { return c.Kind == billing.Upgrade && c.State == billing.ChangePending }) {
+		return nil
 	}
 	return tx.writeSubscription(ctx, w, &s, s.Awaiting(changes, now))
 }
