@@ -107,7 +107,7 @@ var mayImport = map[string][]string{
 	// The pages, by what people do there, over what all of them share. They do not know
 	// each other.
 	"web":             {"api/openapi", "docs", "ids", "mail", "notify/delivery", "payments/cashier", "static", "store", "tenancy/vault", "views/...", "web/accounts", "web/catalog", "web/developers", "web/docs", "web/site", "web/support"},
-	"web/site":        with(nouns, "docs", "httpd", "mail", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/..."),
+	"web/site":        with(nouns, "docs", "httpd", "mail", "payments/cashier", "static", "store", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "tenancy/vault", "views/..."),
 	"web/accounts":    with(nouns, "httpd", "mail", "store/people", "tenancy/vault", "views/...", "web/site"),
 	"web/catalog":     with(nouns, "store", "views/...", "web/site"),
 	"web/developers":  with(nouns, "docs", "mail", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports", "views/...", "web/site"),
