@@ -137,81 +137,6 @@ func (run *operationRun) checkout(ctx context.Context) error {
 	return err
 }
 
-// recheckCheckout decides again about a failed checkout: the identity may have a
-// subscription by now.
-func (run *operationRun) recheckCheckout(ctx context.Context) error {
-	if !run.hasFailed() {
-		return nil
-	}
-	if run.ReplacedAt != 0 {
-		return errors.Join(errSuperseded, errAccountChanged())
-	}
-	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
-	if err != nil {
-		return err
-	}
-	plan, err := run.c.options.Store.App(run.scope).Plan(ctx, run.rec.Parameters.PlanKey())
-	if err != nil {
-		return err
-	}
-	if err := billing.DecideCheckout(current, plan); err != nil {
-		return errors.Join(errSuperseded, err)
-	}
-	return run.recheckRoom(ctx)
-}
-
-// recheckReplacement decides again about a failed sale of a subscription that would replace
-// the current one.
-func (run *operationRun) recheckReplacement(ctx context.Context) error {
-	if !run.hasFailed() {
-		return nil
-	}
-	if run.ReplacedAt != 0 {
-		return errors.Join(errSuperseded, errAccountChanged())
-	}
-	sub, err := run.replacedSubscription(ctx)
-	if err != nil {
-		return err
-	}
-	plan, err := run.c.options.Store.App(run.scope).Plan(ctx, run.rec.Parameters.PlanKey())
-	if err != nil {
-		return err
-	}
-	order, err := billing.DecideChange(&sub, plan)
-	if err == nil && order.Kind != billing.Checkout && order.Kind != billing.Upgrade {
-		err = errChangedSince()
-	}
-	if err != nil {
-		return errors.Join(errSuperseded, err)
-	}
-	return run.recheckRoom(ctx)
-}
-
-// replacedSubscription is the subscription that a sale would replace: an upgrade that fell
-// back to a checkout has one at the provider.
-func (run *operationRun) replacedSubscription(ctx context.Context) (billing.Subscription, error) {
-	if id := run.rec.Parameters.SubscriptionID(); id != "" {
-		return run.c.syncSubscription(ctx, run.account, run.fence, id, syncOptions{scheduleRefresh: true})
-	}
-	return run.currentSubscription(ctx)
-}
-
-// recheckRoom refuses a sale whose credits the wallet has no room for any more.
-func (run *operationRun) recheckRoom(ctx context.Context) error {
-	sold, err := run.app.Change(ctx, run.rec.ChangeID)
-	if err != nil {
-		return err
-	}
-	wallet, err := run.c.options.Store.App(run.scope).Wallet(ctx, run.rec.Identity)
-	if err != nil {
-		return err
-	}
-	if err := billing.CheckRoom(wallet.Balances, sold.Target.Grants); err != nil {
-		return errors.Join(errSuperseded, err)
-	}
-	return nil
-}
-
 // topUp sells credits.
 func (run *operationRun) topUp(ctx context.Context) error {
 	if err := run.recheckTopUp(ctx); err != nil {
@@ -223,28 +148,6 @@ func (run *operationRun) topUp(ctx context.Context) error {
 	}
 	_, err = run.app.ApplyTopUp(ctx, run.fence, run.rec.ChangeID, session.ProviderSession, run.now, run.completion(session))
 	return err
-}
-
-// recheckTopUp decides again about a failed top-up.
-func (run *operationRun) recheckTopUp(ctx context.Context) error {
-	if !run.hasFailed() {
-		return nil
-	}
-	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
-	if err != nil {
-		return err
-	}
-	if run.ReplacedAt != 0 {
-		return errors.Join(errSuperseded, errAccountChanged())
-	}
-	s, err := run.c.topUpState(ctx, run.scope, run.rec.Identity, sold.CreditKey)
-	if err != nil {
-		return err
-	}
-	if err := billing.DecideTopUp(s.Subscription, s.Balances, grantOf(s.Credit, sold.Amount), sold.AmountCents, sold.Currency); err != nil {
-		return errors.Join(errSuperseded, err)
-	}
-	return nil
 }
 
 // replace sells a subscription that replaces the current one, which has no card to

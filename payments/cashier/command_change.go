@@ -62,37 +62,6 @@ func (run *operationRun) upgrade(ctx context.Context) error {
 	return run.complete(ctx)
 }
 
-// hasFailed reports whether the operation failed before and the caller retries it. The
-// state it was decided on may have changed.
-func (run *operationRun) hasFailed() bool { return run.rec.Error != "" }
-
-// recheckUpgrade decides again about a failed upgrade. From a more expensive plan it
-// would cut a paid period short; after a cancellation it would charge for a
-// subscription that is about to end.
-func (run *operationRun) recheckUpgrade(ctx context.Context) error {
-	if !run.hasFailed() {
-		return nil
-	}
-	sub, err := run.c.syncSubscription(ctx, run.account, run.fence, run.rec.Parameters.SubscriptionID(), syncOptions{scheduleRefresh: true})
-	if err != nil {
-		return err
-	}
-	plan, err := run.c.options.Store.App(run.scope).Plan(ctx, run.rec.Parameters.PlanKey())
-	if err != nil {
-		return err
-	}
-	order, err := billing.DecideChange(&sub, plan)
-	switch {
-	case fault.Is(err, fault.AlreadyOnPlan):
-		return nil // it was paid after all
-	case err == nil && (order.Kind == billing.Upgrade || order.Kind == billing.Keep):
-		return nil
-	case err == nil:
-		err = errChangedSince()
-	}
-	return errors.Join(errSuperseded, err)
-}
-
 // fallBackToCheckout sells the target in a checkout session because there is no card
 // to charge: the customer has none, or pays by bank debit, for which Stripe holds no
 // pending update.

@@ -251,7 +251,7 @@ func (c *Cashier) refreshParent(ctx context.Context, acct account, job queue.Job
 // forgetCustomer drops the id of a customer that was deleted at the provider.
 func (c *Cashier) forgetCustomer(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
 	accounts := c.options.Store.PaymentAccounts(acct.scope)
-	return 0, cmp.Or(accounts.ForgetCustomer(ctx, acct.ID, job.Object), accounts.ForgetCustomer(ctx, acct.latest.ID, job.Object))
+	return 0, errors.Join(accounts.ForgetCustomer(ctx, acct.ID, job.Object), accounts.ForgetCustomer(ctx, acct.latest.ID, job.Object))
 }
 
 // renewFree renews a free subscription. The provider takes no part.
