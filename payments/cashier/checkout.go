@@ -341,31 +341,38 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 	if _, err := app.Wallet(ctx, identity); err != nil {
 		return "", err
 	}
-	if acct.PortalConfiguration == "" {
-		// Concurrent calls create two configurations; one stays unused.
-		if acct.PortalConfiguration, err = acct.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing"); err != nil {
-			return "", err
-		}
-		if err := c.options.Store.PaymentAccounts(scope).SetPortalConfiguration(ctx, acct.ID, acct.PortalConfiguration); err != nil {
-			return "", err
-		}
-	}
-	url, err := c.openPortal(ctx, acct, identity, returnURL)
-	if stripe.CustomerGone(err) { // forgotten now
-		url, err = c.openPortal(ctx, acct, identity, returnURL)
+	url, err := c.openPortal(ctx, &acct, identity, returnURL)
+	for tries := 1; tries < 3 && (stripe.CustomerGone(err) || stripe.ConfigurationRefused(err)); tries++ { // forgotten now
+		url, err = c.openPortal(ctx, &acct, identity, returnURL)
 	}
 	return url, err
 }
 
-// openPortal opens the portal, or forgets a customer that the provider no longer has.
-func (c *Cashier) openPortal(ctx context.Context, acct account, identity, returnURL string) (string, error) {
-	customer, err := c.customer(ctx, acct, identity)
+// openPortal opens the portal, or forgets a customer or configuration that the provider
+// no longer has.
+func (c *Cashier) openPortal(ctx context.Context, acct *account, identity, returnURL string) (string, error) {
+	accounts := c.options.Store.PaymentAccounts(acct.scope)
+	if acct.PortalConfiguration == "" {
+		// Concurrent calls create two configurations; one stays unused.
+		created, err := acct.provider.CreatePortalConfiguration(ctx, "psr:"+ids.New().Format("portal"), "Billing")
+		if err != nil {
+			return "", err
+		}
+		if err := accounts.SetPortalConfiguration(ctx, acct.ID, created); err != nil {
+			return "", err
+		}
+		acct.PortalConfiguration = created
+	}
+	customer, err := c.customer(ctx, *acct, identity)
 	if err != nil {
 		return "", err
 	}
 	url, err := acct.provider.CreatePortal(ctx, "psr:"+ids.New().Format("portal"), customer, acct.PortalConfiguration, returnURL)
-	if stripe.CustomerGone(err) {
-		err = errors.Join(err, c.options.Store.PaymentAccounts(acct.scope).ForgetCustomer(ctx, acct.ID, customer))
+	switch {
+	case stripe.CustomerGone(err):
+		err = errors.Join(err, accounts.ForgetCustomer(ctx, acct.ID, customer))
+	case stripe.ConfigurationRefused(err):
+		acct.PortalConfiguration = ""
 	}
 	return url, err
 }

@@ -136,6 +136,18 @@ func TestACustomerThatTheProviderDeletedIsForgotten(t *testing.T) {
 		r := withDeletedCustomer(t)
 		r.swapCard(cardPays)
 	})
+	t.Run("by the portal, whose configuration was deleted too", func(t *testing.T) {
+		r := withDeletedCustomer(t)
+		accounts := r.store.PaymentAccounts(r.scope)
+		connection := must[payments.Connection](r)(accounts.Connection(t.Context()))
+		if err := accounts.SetPortalConfiguration(t.Context(), connection.ID, "bpc_deleted"); err != nil {
+			t.Fatal(err)
+		}
+		r.swapCard(cardPays)
+		if kept := must[payments.Connection](r)(accounts.Connection(t.Context())).PortalConfiguration; kept == "bpc_deleted" {
+			t.Errorf("the connection keeps the configuration %s", kept)
+		}
+	})
 }
 
 // withDeletedCustomer is ada whose customer was deleted, of which no webhook came.

@@ -69,6 +69,13 @@ func CustomerGone(err error) bool {
 	return ok && apiErr.Code == sdk.ErrorCodeResourceMissing && apiErr.Param == "customer"
 }
 
+// ConfigurationRefused reports whether a call failed because Stripe no longer has its
+// configuration of the portal, or because it was deactivated there.
+func ConfigurationRefused(err error) bool {
+	apiErr, ok := errors.AsType[*sdk.Error](err)
+	return ok && apiErr.Type == sdk.ErrorTypeInvalidRequest && apiErr.Param == "configuration"
+}
+
 // problem converts an error of the SDK.
 func problem(err error) error {
 	if err == nil {
