@@ -63,3 +63,8 @@ func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
 	}
 	return 0
 }
+
+// CountReply counts a reply of another API with those of the application's own.
+func (s *Server) CountReply(app ids.ID, size int64) (sent func(), err error) {
+	return s.unsent.EnterReply(app, size)
+}

@@ -19,6 +19,12 @@ var startMutants = []mutant{
 // Bugs in the walls between the sandboxes of applications, and in what one of them may
 // use up.
 var sandboxMutants = []mutant{
+	bug("clients that read nothing hold the page slots of the sandbox", "./payments/sandbox", "TestClientsThatReadNothingHoldNoPageSlot",
+		once("payments/sandbox/pages.go", "\tdone()\n\tsent, err", "\tsent, err")),
+	bug("the sandbox answers clients that read nothing", "./payments/sandbox", "TestResponsesAreCountedUntilTheyAreSent",
+		once("payments/sandbox/stripe.go", "got, sent = s.errorReply(req, tooManyReplies), func() {}", "sent = func() {}")),
+	bug("a filter that matches nothing reads the whole account", "./payments/sandbox", "TestAFilterThatMatchesNothingReadsALimitedPart",
+		once("payments/sandbox/engine/list.go", "if read > maxListed {", "if read < 0 {")),
 	bug("sandbox objects of all applications are loaded", "./store", "TestStatementsKeepTheRules",
 		once("store/payments/sandbox_objects.go", "FROM sandbox_objects WHERE app_id = $1 AND key = t.key OFFSET 0", "FROM sandbox_objects WHERE $1::uuid IS NOT NULL AND key = t.key OFFSET 0")),
 	bug("sandbox objects refer to those of other applications", "./store", "TestStatementsKeepTheRules",

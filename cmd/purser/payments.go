@@ -64,19 +64,20 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		return p, err
 	}
 	p.sandbox = sandbox.New(sandbox.Options{
-		Accounts:  db.SandboxAccounts(),
-		BaseURL:   c.baseURL,
-		Public:    c.listensOnAll,
-		Secret:    secret.derive(sandboxKeys),
-		Admits:    p.admits,
-		Seller:    p.sellerName,
-		Authorize: p.authorize,
-		Deliver:   p.deliver,
-		Drain:     p.queue.DrainAll,
-		Limit:     func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
-		SlowDown:  func(ctx context.Context) { p.api.SlowDown(ctx) },
-		Now:       db.Clock().Time,
-		Log:       log,
+		Accounts:   db.SandboxAccounts(),
+		BaseURL:    c.baseURL,
+		Public:     c.listensOnAll,
+		Secret:     secret.derive(sandboxKeys),
+		Admits:     p.admits,
+		Seller:     p.sellerName,
+		Authorize:  p.authorize,
+		Deliver:    p.deliver,
+		Drain:      p.queue.DrainAll,
+		Limit:      func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
+		CountReply: func(app ids.ID, size int64) (func(), error) { return p.api.CountReply(app, size) },
+		SlowDown:   func(ctx context.Context) { p.api.SlowDown(ctx) },
+		Now:        db.Clock().Time,
+		Log:        log,
 	})
 	return p, nil
 }

@@ -49,7 +49,10 @@ type harness struct {
 	onAdmits  func()
 	onSeller  func() // when a page asks for the seller's name
 	limit     func(ids.ID, http.Header) time.Duration
-	log       bytes.Buffer // complete for requests that were answered
+
+	countReply func(ids.ID, int64) (func(), error)
+
+	log bytes.Buffer // complete for requests that were answered
 }
 
 type received struct {
@@ -106,6 +109,12 @@ func startWith(t *testing.T, day string, accounts sandbox.Accounts) *harness {
 				return 0
 			}
 			return r.limit(app, header)
+		},
+		CountReply: func(app ids.ID, size int64) (func(), error) {
+			if r.countReply == nil {
+				return func() {}, nil
+			}
+			return r.countReply(app, size)
 		},
 		Deliver: r.receive,
 		Drain: func(ctx context.Context, app ids.ID) error {

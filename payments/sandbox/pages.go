@@ -80,7 +80,7 @@ func (s *Server) servePageInSlot(w http.ResponseWriter, r *http.Request, at engi
 	done, free := s.pageSlots.enter()
 	if !free {
 		w.Header().Set("Retry-After", "1")
-		return &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is busy. Try again in a second."}
+		return busy
 	}
 	defer done()
 	p, err := s.findPage(r, at)
@@ -88,7 +88,36 @@ func (s *Server) servePageInSlot(w http.ResponseWriter, r *http.Request, at engi
 		return err
 	}
 	p.releaseSlot = done
-	return v(w, r, p)
+	page := heldPage{ResponseWriter: w}
+	if err := v(&page, r, p); err != nil {
+		return err
+	}
+	done()
+	sent, err := s.options.CountReply(p.app, int64(page.body.Len()))
+	if err != nil {
+		return busy
+	}
+	defer sent()
+	return page.send()
+}
+
+// busy refuses a page while others are in progress, or are not read.
+var busy = &engine.Refusal{Status: http.StatusServiceUnavailable, Message: "The payments sandbox is busy. Try again in a second."}
+
+// heldPage keeps a page until its slot is released: a slow client must not occupy one.
+type heldPage struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (h *heldPage) WriteHeader(status int)         { h.status = status }
+func (h *heldPage) Write(part []byte) (int, error) { return h.body.Write(part) }
+
+func (h *heldPage) send() error {
+	h.ResponseWriter.WriteHeader(h.status)
+	_, err := h.ResponseWriter.Write(h.body.Bytes())
+	return err
 }
 
 // findPage finds the object of a page. The token is looked up first, so that a request

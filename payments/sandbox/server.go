@@ -46,6 +46,10 @@ type Options struct {
 	// headers, and returns how long to wait when the limit is reached. Nil limits nothing.
 	Limit func(app ids.ID, header http.Header) (wait time.Duration)
 
+	// CountReply counts a response until it is sent, or refuses it while the application has
+	// too many that its clients don't read. Nil counts nothing.
+	CountReply func(app ids.ID, size int64) (sent func(), err error)
+
 	// OwnEndpoints lets API clients create endpoints at this server's own addresses, for
 	// a cashier that uses the sandbox like a Stripe account. Otherwise only Connect
 	// creates them: deliveries to an unused address would be retried for days.
@@ -78,6 +82,9 @@ func New(options Options) *Server {
 	}
 	if options.SlowDown == nil {
 		options.SlowDown = func(context.Context) {}
+	}
+	if options.CountReply == nil {
+		options.CountReply = func(ids.ID, int64) (func(), error) { return func() {}, nil }
 	}
 	if len(options.Secret) < 32 || options.Accounts == nil || options.Admits == nil || options.Authorize == nil ||
 		options.Deliver == nil || options.Now == nil || options.Drain == nil || options.Log == nil {

@@ -23,6 +23,9 @@ import (
 // maxForm is the largest request body of the API.
 const maxForm = 64 << 10
 
+// maxText is Stripe's limit for the characters of a parameter.
+const maxText = 5000
+
 // maxKey is the length of the longest idempotency key.
 const maxKey = 255
 
@@ -60,6 +63,11 @@ func (s *Server) stripeHandler(op operation) http.HandlerFunc {
 		if err != nil {
 			got = s.errorReply(req, err)
 		}
+		sent, err := s.options.CountReply(req.app, int64(len(got.body)))
+		if err != nil {
+			got, sent = s.errorReply(req, tooManyReplies), func() {}
+		}
+		defer sent()
 		if req.key != "" {
 			header.Set("Idempotency-Key", req.key)
 		}
@@ -71,6 +79,13 @@ func (s *Server) stripeHandler(op operation) http.HandlerFunc {
 			s.options.Log.Debug("sandbox response not written", "request", req.id, "cause", err)
 		}
 	}
+}
+
+// tooManyReplies is a refusal that Stripe's clients retry: the same request gets the same
+// answer later.
+var tooManyReplies = &engine.Refusal{
+	Status: http.StatusTooManyRequests, Type: "invalid_request_error", Code: "rate_limit",
+	Message: "Responses that were not read take too much memory. Read them, and try again.",
 }
 
 // request is a parsed API request.
@@ -134,6 +149,9 @@ func (r *request) read() error {
 	for name, values := range r.values {
 		if !utf8.ValidString(name) || slices.ContainsFunc(values, func(value string) bool { return !utf8.ValidString(value) }) {
 			return badRequest("", "The parameters are not valid UTF-8.")
+		}
+		if slices.ContainsFunc(values, func(value string) bool { return utf8.RuneCountInString(value) > maxText }) {
+			return badRequest(name, "Invalid string: it can have at most 5,000 characters.")
 		}
 	}
 	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\n" + r.values.Encode()))

@@ -149,12 +149,17 @@ func TestWire(t *testing.T) {
 	})
 
 	t.Run("takes bodies up to its limit", func(t *testing.T) {
-		fits := url.Values{"description": {strings.Repeat("a", 64<<10-len("description="))}}
-		if response, _ := r.request(http.MethodPost, "/v1/customers", bearer(), fits); response.StatusCode != http.StatusOK {
+		// A face takes twelve bytes of a form.
+		filled := func(bytes int) url.Values {
+			faces, rest := bytes/24, bytes-bytes/24*24
+			text := strings.Repeat("😀", faces)
+			return url.Values{"name": {text}, "description": {text + strings.Repeat("a", rest)}}
+		}
+		limit := 64<<10 - len("name=&description=")
+		if response, _ := r.request(http.MethodPost, "/v1/customers", bearer(), filled(limit)); response.StatusCode != http.StatusOK {
 			t.Errorf("at the limit: %d", response.StatusCode)
 		}
-		over := url.Values{"description": {strings.Repeat("a", 64<<10-len("description=")+1)}}
-		if response, _ := r.request(http.MethodPost, "/v1/customers", bearer(), over); response.StatusCode != http.StatusBadRequest {
+		if response, _ := r.request(http.MethodPost, "/v1/customers", bearer(), filled(limit+1)); response.StatusCode != http.StatusBadRequest {
 			t.Errorf("past the limit: %d", response.StatusCode)
 		}
 	})

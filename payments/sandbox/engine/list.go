@@ -42,6 +42,10 @@ func (f Filter[O]) matches(o *O) bool {
 // listBatch is how many objects are read at a time while the filter needs more.
 const listBatch = 100
 
+// maxListed is how many bytes of stored objects a list reads while it looks for those that
+// match its filter.
+const maxListed = 8 << 20
+
 // List returns a page of the objects that match the filter, newest first, and whether
 // there are more in the direction of the page.
 func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more bool, err error) {
@@ -57,7 +61,7 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 			return nil, false, err
 		}
 	}
-	t.account.readPages(t.kind, from, oldest, page.Limit, filter.Customer, filter.Parent, func(keys []string) bool {
+	err = t.account.readPages(t.kind, from, oldest, page.Limit, filter.Customer, filter.Parent, func(keys []string) bool {
 		for _, key := range keys {
 			if o := t.slots[key[len(t.kind)+1:]].o; o != nil && filter.matches(o) {
 				found = append(found, o)
@@ -65,6 +69,9 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 		}
 		return len(found) <= page.Limit
 	})
+	if err != nil {
+		return nil, false, err
+	}
 	// Objects that are not stored yet are newer than all stored ones.
 	for _, o := range t.Loaded() {
 		id, nth := asEntry(o).key()
@@ -82,10 +89,11 @@ func List[O any](t *Table[O], page Page, filter Filter[O]) (found []*O, more boo
 	return found[:page.Limit], true, nil
 }
 
-// readPages reads stored rows in order until none are left or wanted returns false.
-func (a *Account) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) {
+// readPages reads stored rows in order until none are left or wanted returns false. They stay
+// in memory, so it refuses to read without end.
+func (a *Account) readPages(kind string, from int64, oldest bool, limit int, customer, parent string, wanted func(keys []string) bool) error {
 	if a.source == nil {
-		return
+		return nil
 	}
 	page := persist.Page{Kind: kind, From: from, Oldest: oldest, Limit: limit + 1}
 	switch {
@@ -95,11 +103,14 @@ func (a *Account) readPages(kind string, from int64, oldest bool, limit int, cus
 		page.Index, page.Value = persist.ByCustomer, customer
 	}
 	if !persist.Storable(page.Value) {
-		return
+		return nil
 	}
-	for {
+	for read := 0; ; {
 		rows, err := a.source.Page(page)
 		panicOnReadError(err)
+		for _, row := range rows {
+			read += len(row.Document)
+		}
 		a.addRows(rows)
 		// Drop the rows that were read as references.
 		rows = slices.DeleteFunc(rows, func(r persist.Row) bool {
@@ -118,7 +129,10 @@ func (a *Account) readPages(kind string, from int64, oldest bool, limit int, cus
 			keys[i] = row.Key
 		}
 		if !wanted(keys) || len(rows) < page.Limit {
-			return
+			return nil
+		}
+		if read > maxListed {
+			return invalid("", "This account has too many objects to search through. Use a narrower filter, such as `customer`.")
 		}
 		page.From, page.Limit = rows[len(rows)-1].Nth, listBatch
 	}
