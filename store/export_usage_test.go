@@ -194,8 +194,24 @@ func (u *Engine) BulkTurnTaken() bool {
 	return false
 }
 
+// SplitPoint is where a failing batch of units of these sizes is halved; those above one are
+// groups.
+func SplitPoint(units ...int) int {
+	var requests []*request
+	for _, size := range units {
+		var g *group
+		if size > 1 {
+			g = &group{}
+		}
+		for range size {
+			requests = append(requests, &request{group: g})
+		}
+	}
+	return splitPoint(requests)
+}
+
 // OnAnotherServer is a connection to another server than before.
-func (u *Engine) OnAnotherServer() { u.serverStart.Add(1) }
+func (u *Engine) OnAnotherServer() { u.history.Add(1) }
 
 // Borrow readies a connection of the store's pool for the hot path.
 func (u *Engine) Borrow(ctx context.Context) error {

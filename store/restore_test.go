@@ -12,6 +12,9 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"purser/fault"
 	"purser/store"
 	"purser/store/embedded"
 	"purser/store/storetest"
@@ -279,6 +282,58 @@ func TestARunningServerWaitsForTheRestoreOfItsDatabase(t *testing.T) {
 		decision, err := running.usage.Track(home.useOf("messages", "after the restore"))
 		return err == nil && decision.Err() == nil
 	})
+}
+
+// A server remembers wallets that were created after the backup. What it charged them after the
+// restore would be an event without a wallet.
+func TestARunningServerForgetsWalletsThatARestoreHasLost(t *testing.T) {
+	t.Parallel()
+	for what, empty := range map[string]func(cluster, database *pgx.Conn, name string){
+		"the database": func(cluster, _ *pgx.Conn, name string) {
+			exec(t, cluster, `DROP DATABASE `+name+` WITH (FORCE)`)
+			exec(t, cluster, `CREATE DATABASE `+name+` TEMPLATE template0`)
+		},
+		"the tables": func(_, database *pgx.Conn, _ string) {
+			exec(t, database, `DROP SCHEMA public, river CASCADE`)
+			exec(t, database, `CREATE SCHEMA public`)
+		},
+	} {
+		t.Run("with "+what, func(t *testing.T) {
+			t.Parallel()
+			ctx, address, log := t.Context(), storetest.FreshURL(t), slog.New(slog.DiscardHandler)
+			s := newShopOfOneLane(t, address, 1)
+			n := s.nodes[0]
+			s.credit(t, "ann", 10_000)
+			s.warm(t, n, "ann", true)
+			file := filepath.Join(t.TempDir(), "purser.dump")
+			if complaints, err := storetest.RunProgram(t, "pg_dump", "--format=custom", "--file", file, address); err != nil {
+				t.Fatal(err, complaints)
+			}
+			s.credit(t, "lost", 10_000)
+			s.warm(t, n, "lost", true)
+
+			name := texts(t, connect(t, address), `SELECT current_database()::text`)[0]
+			empty(connect(t, storetest.URL(t)), connect(t, address), name)
+			restore, err := store.BeginRestore(ctx, address, []byte("archive"), log)
+			noError(t, err)
+			defer restore.Close(context.WithoutCancel(ctx))
+			if complaints, err := storetest.RunProgram(t, "pg_restore", "--no-owner", "--no-privileges", "--dbname", address, file); err != nil {
+				t.Fatal(err, complaints)
+			}
+			noError(t, restore.Prepare(ctx, address, log))
+			noError(t, restore.Finish(ctx))
+
+			d, err := n.usage.Track(s.message("lost", freshID()))
+			if err != nil || d.Code != fault.InsufficientBalance {
+				t.Errorf("an event of the lost wallet: %+v, %v", d, err)
+			}
+			mustAccept(t, n, s.message("ann", freshID()))
+			soundBooks(t, address, s.tenant)
+			if stray := texts(t, connect(t, address), `SELECT event_id FROM usage_events e WHERE NOT EXISTS (SELECT FROM wallets w WHERE w.app_id = e.app_id AND w.id = e.wallet_id)`); len(stray) > 0 {
+				t.Errorf("%d events belong to no wallet", len(stray))
+			}
+		})
+	}
 }
 
 // awaitQuestion returns when a connection has asked for the lock of restores.

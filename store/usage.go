@@ -130,7 +130,7 @@ type Engine struct {
 	observeBatch                                                func(Batch)
 	tracer                                                      trace.Tracer
 	conflicts, prefetched, splits, retries, differing, borrowed atomic.Int64
-	serverStart                                                 atomic.Int64 // of the Postgres of the newest connection
+	history                                                     atomic.Int64 // of the database of the newest connection
 }
 
 // OpenEngine starts a usage engine on an open store.

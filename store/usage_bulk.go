@@ -139,12 +139,12 @@ func unitAt(requests []*request, i int) []*request {
 // batch that cannot be divided.
 func splitPoint(requests []*request) int {
 	half := len(requests) / 2
-	point := 0
+	before, point := 0, 0
 	for point < half {
-		point += len(unitAt(requests, point))
+		before, point = point, point+len(unitAt(requests, point))
 	}
 	if point == len(requests) {
-		return 0
+		return before
 	}
 	return point
 }

@@ -160,7 +160,7 @@ type usageCache struct {
 	// the applications of which one has repeated an event id.
 	expectedVersions map[walletKey]int64
 	suspectedRepeats map[ids.ID]bool
-	serverStart      int64 // of the Postgres that the batches before were written to
+	history          int64 // of the database that the batches before were written to
 }
 
 func newUsageCache(wallets int) *usageCache {
@@ -264,16 +264,16 @@ func (m *usageCache) lookupCatalog(b *appBatch) bool {
 }
 
 // decideCached fills batches with cached state and has them decided under the mutex. From
-// then until putCommitted or invalidate the batch owns the wallets that it touches. Another
-// server may lack wallets that are cached: a standby that took over.
-func (m *usageCache) decideCached(serverStart int64, batches []*appBatch, decide func(*appBatch)) {
+// then until putCommitted or invalidate the batch owns the wallets that it touches. A
+// database with another history may lack wallets that are cached.
+func (m *usageCache) decideCached(history int64, batches []*appBatch, decide func(*appBatch)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.serverStart != serverStart {
+	if m.history != history {
 		m.apps.Purge()
 		m.wallets.Purge()
 	}
-	m.serverStart = serverStart
+	m.history = history
 	for _, b := range batches {
 		app, known := m.apps.Get(b.scope.AppID)
 		if !known {

@@ -177,17 +177,17 @@ var hotStatements = func() []pg.Statement {
 }()
 
 // prepareConn readies a connection for the hot path, which is free the second time: it notes
-// the server, which may lack wallets that are cached, and prepares the statements.
+// the history of the database, which may lack wallets that are cached, and prepares the statements.
 func (e *Engine) prepareConn(ctx context.Context, conn *pgx.Conn) error {
 	notes := conn.PgConn().CustomData()
 	if notes[isPrepared] != nil {
 		return nil
 	}
-	started, err := pg.ServerStart(ctx, conn)
+	history, err := pg.History(ctx, conn)
 	if err != nil {
 		return err
 	}
-	e.serverStart.Store(started)
+	e.history.Store(history)
 	for _, f := range txCommands {
 		if _, err := conn.Prepare(ctx, f.Name, f.SQL); err != nil {
 			return fmt.Errorf("store: preparing %s: %w", f.SQL, err)

@@ -121,7 +121,7 @@ func (l *lane) readThrough(ctx context.Context, conn *pgx.Conn, batches []*appBa
 func (l *lane) optimistic(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) error {
 	pipe := wire.NewPipe(ctx, conn)
 	pipe.SendCommand(pg.BeginTx)
-	l.cache.decideCached(l.engine.serverStart.Load(), batches, func(b *appBatch) {
+	l.cache.decideCached(l.engine.history.Load(), batches, func(b *appBatch) {
 		b.resolve(now)
 		b.decideAccepted(now, l.ordered)
 	})

@@ -2,9 +2,11 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"pgregory.net/rapid"
 
 	"purser/fault"
 	"purser/metering"
@@ -83,4 +85,23 @@ func TestPoisonHarmsNoOtherRequest(t *testing.T) {
 			soundBooks(t, url, s.tenant)
 		})
 	}
+}
+
+func TestABatchIsSplitBetweenUnits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		units := rapid.SliceOfN(rapid.IntRange(1, 5), 1, 8).Draw(t, "units")
+		boundaries, end := []int{}, 0
+		for _, size := range units {
+			boundaries = append(boundaries, end)
+			end += size
+		}
+		point := store.SplitPoint(units...)
+		if len(units) == 1 && point == 0 {
+			return
+		}
+		if !slices.Contains(boundaries[1:], point) {
+			t.Errorf("units of %v are split at %d", units, point)
+		}
+	})
 }

@@ -2,6 +2,8 @@ package main
 
 // Bugs in batches and groups of events.
 var bulkMutants = []mutant{
+	bug("a failing batch that ends with a group is not halved", "./store", "TestABatchIsSplitBetweenUnits",
+		once("store/usage_bulk.go", "\t\treturn before\n", "\t\treturn 0\n")),
 	bug("an event waits for the locks of others in its batch", "./store", "TestEventsDoNotWaitForTheLocksOfOthers",
 		once("store/usage_track.go", "\tif len(rest) > 0 {\n\t\tanswerOthers", "\tif len(rest) > len(requests) {\n\t\tanswerOthers")),
 	bug("an event is answered by what was read without locks", "./store", "TestEventsAreNotAnsweredByAPrefetch",
@@ -45,7 +47,7 @@ var bulkMutants = []mutant{
 	bug("a balance of the past ends with its first range", "./store", "TestBalancesAtEveryMoment",
 		once("store/reports/history.go", "return charged[credit] || last[credit].seq > low", "return true")),
 	bug("a group is divided between two transactions", "./store", "TestAPoisonItemOfABatchFailsAlone",
-		once("store/usage_bulk.go", "\t\tpoint += len(unitAt(requests, point))\n", "\t\tpoint++\n")),
+		once("store/usage_bulk.go", "before, point = point, point+len(unitAt(requests, point))", "before, point = point, point+1")),
 	bug("a group with some recorded events is charged for the others", "./store", "TestARefusedGroupChargesNothing",
 		once("metering/group.go", "\tif i := state.partlyRecorded(usages); i >= 0 {", "\tif i := state.partlyRecorded(usages); i > len(usages) {")),
 	bug("items of a wallet are decided out of order", "./store", "TestItemsOfAWalletAreDecidedInOrder",

@@ -3,9 +3,13 @@ package main
 // Bugs in how a node reads the time, keeps deadlines and judges its database.
 var databaseMutants = []mutant{
 	bug("a wallet that a failover lost comes back with its balance", "./store", "TestALostWalletDoesNotComeBack",
-		once("store/usage_cache.go", "if m.serverStart != serverStart {", "if m.serverStart == -1 {")),
+		once("store/usage_cache.go", "if m.history != history {", "if m.history == -1 {")),
 	bug("a wallet that a failover lost comes back on a borrowed connection", "./store", "TestALostWalletDoesNotComeBack",
-		once("store/usage_conns.go", "\tif err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {\n", "\tserver := h.engine.serverStart.Load()\n\terr = h.engine.prepareConn(ctx, conn.Conn())\n\th.engine.serverStart.Store(server)\n\tif err != nil {\n")),
+		once("store/usage_conns.go", "\tif err := h.engine.prepareConn(ctx, conn.Conn()); err != nil {\n", "\thistory := h.engine.history.Load()\n\terr = h.engine.prepareConn(ctx, conn.Conn())\n\th.engine.history.Store(history)\n\tif err != nil {\n")),
+	bug("a database restored in place of another has the same history", "./store", "TestARunningServerForgetsWalletsThatARestoreHasLost",
+		once("store/internal/pg/version.go", ", d.oid, to_regclass('public.wallets')::oid), 0)", "), 0)")),
+	bug("a restore leaves the connections of running servers", "./store", "TestARunningServerForgetsWalletsThatARestoreHasLost",
+		once("store/internal/pg/restore.go", "return r, r.disconnectServers(ctx)", "return r, nil")),
 	bug("deposits that wait for the audit log hold all connections", "./store", "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",
 		once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")),
 	bug("a deposit that may be committed is refused as not processed", "./store/internal/pg", "TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain",

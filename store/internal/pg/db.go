@@ -37,6 +37,8 @@ const (
 	// it still works. A server that is silent occupies a place in the pool no longer.
 	ConnectTimeout = 5 * time.Second
 	PingTimeout    = 2 * time.Second
+	// serverName is what Postgres shows as the application of a server's connections.
+	serverName = "purser"
 )
 
 // Options tune a pool.
@@ -92,7 +94,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 		return refuseUnrestored(ctx, conn)
 	}
 	params := config.ConnConfig.RuntimeParams
-	params["application_name"] = "purser"
+	params["application_name"] = serverName
 	params["role"] = AppRole
 	params["timezone"] = "UTC"
 	params[PackedSetting] = "on"

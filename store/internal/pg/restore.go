@@ -77,7 +77,22 @@ func BeginRestore(ctx context.Context, address string, sum []byte, log *slog.Log
 		return nil, err
 	}
 	r := &Restore{Major: s.Version, conn: conn, address: address}
-	return r, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return r.mark(ctx, tx, sum) })
+	if err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return r.mark(ctx, tx, sum) }); err != nil {
+		return nil, err
+	}
+	return r, r.disconnectServers(ctx)
+}
+
+// disconnectServers ends the connections of servers that were running before, as after the
+// tables were dropped and the database was not. New ones are refused now.
+func (r *Restore) disconnectServers(ctx context.Context) error {
+	_, err := r.conn.Exec(ctx, `
+		SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = $1 AND pid <> pg_backend_pid() AND pg_has_role(usesysid, 'USAGE')`, serverName)
+	if err != nil {
+		return fmt.Errorf("store: ending the connections of running servers: %w", err)
+	}
+	return nil
 }
 
 // beAlone locks out other restores for as long as the connection is open.

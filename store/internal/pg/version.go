@@ -17,12 +17,14 @@ const maxVersionStep = 1 << 20
 // remembers the lost ones has to find out.
 func VersionStep() int64 { return 1 + rand.Int64N(maxVersionStep) }
 
-// ServerStart is when the server of a connection started, in microseconds. Another server
-// has another.
-func ServerStart(ctx context.Context, conn *pgx.Conn) (started int64, err error) {
-	err = conn.QueryRow(ctx, `SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint`).Scan(&started)
+// History identifies the history of the database of a connection: another server has another,
+// as a standby that took over, and so has a database that was restored in place of an earlier one.
+func History(ctx context.Context, conn *pgx.Conn) (history int64, err error) {
+	err = conn.QueryRow(ctx, `
+		SELECT hashtextextended(concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, to_regclass('public.wallets')::oid), 0)
+		FROM pg_database d WHERE d.datname = current_database()`).Scan(&history)
 	if err != nil {
-		return 0, fmt.Errorf("store: the start of the server: %w", err)
+		return 0, fmt.Errorf("store: the history of the database: %w", err)
 	}
-	return started, nil
+	return history, nil
 }
