@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,12 @@ func TestSubscriptionLife(t *testing.T) {
 	change("big").is(200).shows(fields{"planKey": "big", "topupsEnabled": false, "featureMultipliers": []any{fields{"featureKey": "chat", "basisPoints": json.Number("5000")}}})
 	if got := tn.balance(holder, "gold"); got != "25000" {
 		t.Errorf("after the upgrade the balance is %s", got)
+	}
+	deposits, entries := tn.get("/v1/deposits?identity="+url.QueryEscape(holder)).is(200), tn.get("/v1/wallets/"+url.PathEscape(holder)+"/journal").is(200)
+	for i, deposit := range deposits.object()["data"].([]any) {
+		if entry := entries.object()["data"].([]any)[i].(fields); entry["id"] != deposit.(fields)["id"] {
+			t.Errorf("a grant is %v among the deposits, and %v in the journal", deposit.(fields)["id"], entry["id"])
+		}
 	}
 	down := change("small").is(200).shows(fields{"planKey": "big"}).object()
 	if queued, _ := down["scheduledChange"].(fields); queued["planKey"] != "small" || queued["effectiveAt"] != down["periodEnd"] {

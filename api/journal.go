@@ -41,7 +41,7 @@ type entryEventReply struct {
 
 func showEntry(l reports.JournalLine) entryReply {
 	shown := entryReply{
-		ID:                      l.ID.Format(ids.Transaction),
+		ID:                      l.ID.Format(l.Kind.IDPrefix()),
 		Seq:                     l.Seq,
 		Kind:                    l.Kind,
 		CreditKey:               l.CreditKey,
@@ -57,11 +57,8 @@ func showEntry(l reports.JournalLine) entryReply {
 	if l.DebtAfter > 0 {
 		shown.DebtAfterNanocredits = l.DebtAfter.String()
 	}
-	switch l.Kind {
-	case metering.EntryCharge:
+	if l.Kind == metering.EntryCharge {
 		shown.Event = &entryEventReply{ID: l.EventID, Feature: l.FeatureKey, Quantity: l.Quantity}
-	case metering.EntryDeposit: // as listDeposits shows it
-		shown.ID = l.ID.Format(ids.Deposit)
 	}
 	return shown
 }
@@ -151,7 +148,7 @@ func (s *Server) getBalances(c *call) (reply, error) {
 	now := c.now + offset
 	if !c.query.Has("at") {
 		wallet, err := app.Wallet(c.ctx, identity)
-		return okOr(balancesReply{identity, now, showBalances(wallet.Balances)}, err)
+		return okOr(balancesReply{identity, s.now() + offset, showBalances(wallet.Balances)}, err) // no earlier than what they hold
 	}
 	at := c.query.Int("at")
 	if at > now+maxFuture.Milliseconds() {

@@ -22,6 +22,16 @@ const (
 	EntryTransfer   EntryKind = "transfer" // to or from another wallet
 )
 
+// IDPrefix is the prefix of an entry's id: what came into a wallet is listed as a deposit,
+// so that it has the same id everywhere.
+func (k EntryKind) IDPrefix() string {
+	switch k {
+	case EntryDeposit, EntryGrant, EntryTopUp:
+		return ids.Deposit
+	}
+	return ids.Transaction
+}
+
 // Delta is a signed amount: what an entry adds to, or takes from, balance minus debt.
 type Delta struct {
 	Amount Amount

@@ -113,18 +113,21 @@ func New(kind Type, wallet ids.ID, data any, now int64) Notification {
 
 // Sample is example data of a type, for tests of an endpoint.
 func Sample(t Type) any {
+	const deposit = "dep_01kdvdna0cfx9a26nnrw56xpp0"
 	entry := EntryData{
 		ID: "txn_01kdvdna0cfx9a26nnrw56xpp0", CreditKey: "tokens", Delta: "5000000000", Balance: "12500000000", Debt: "0",
 	}
 	switch t {
 	case DepositCreated:
 		key := "order-4711"
-		entry.ID, entry.IdempotencyKey = "dep_01kdvdna0cfx9a26nnrw56xpp0", &key
+		entry.ID, entry.IdempotencyKey = deposit, &key
 		return entry
 	case TopUpPaid:
+		entry.ID = deposit
 		entry.Source = &SourceData{"session", "cs_test_a1b2c3"}
 		return entry
 	case GrantCreated:
+		entry.ID = deposit
 		entry.Source = &SourceData{"invoice", "in_1PZa2b"}
 		return entry
 	case RefundApplied, DisputeOpened:

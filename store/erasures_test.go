@@ -72,7 +72,8 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	_, _, err = b.Rename(t.Context(), renamed)
 	noError(t, err)
 	request(ids.New(), erased, 200)
-	late := ids.New()
+	requested := erasureOf(erased)
+	late := ids.New() // of a request while the customer is erased
 	exec(t, connect(t, url), `INSERT INTO verifications (app_id, org_id, kind, claimed_at, claimed_until, lines) SELECT app_id, org_id, 'all', 0, 0, ARRAY[$2, 'other'] FROM app_state WHERE app_id = $1`,
 		b.application.ID, w.ID.Format(ids.Wallet)+" (customer \""+erased+"\"): broken rule: a test")
 	// The fixture calls no provider, and names leases and customers by identities.
@@ -85,7 +86,6 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	}
 	noError(t, b.Queue().Release(t.Context(), lease))
 	before := b.balances(t)
-	requested := erasureOf(erased)
 	e, duplicate, err := b.Erase(t.Context(), requested)
 	if err != nil || duplicate || e.WalletID != w.ID {
 		t.Fatalf("got %+v, %t, %v", e, duplicate, err)

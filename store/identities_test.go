@@ -16,6 +16,7 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
+	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/store/verify"
 )
@@ -451,4 +452,45 @@ var identityCalls = []call[store.App]{
 		_, err = a.FinishIdentityChange(ctx, w.ID, moment)
 		return nil, err
 	}},
+}
+
+// TestRowsOfAnIdentityAreThoseOfItsWallet renames a wallet whose identity another gets at
+// once: a request that ran during the rename is of the first, a later one of the second.
+func TestRowsOfAnIdentityAreThoseOfItsWallet(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	db := openStore(t, url)
+	b := newStorefront(t, db)
+	for again, acquire := range map[string]func(identity, other string){
+		"by its creation": func(identity, _ string) { b.deposit(t, depositOf(identity, "tokens", 7, freshID())) },
+		"by a rename": func(identity, other string) {
+			_, _, err := b.Rename(t.Context(), renameOf(other, identity))
+			noError(t, err)
+		},
+	} {
+		t.Run(again, func(t *testing.T) {
+			first, other := "ann "+again, "bob "+again
+			record := func(message string) {
+				db.Stats().RecordRequest(b.application.Scope(), reports.Request{
+					ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: 409, Identity: first, Message: message, Authenticated: true,
+				})
+			}
+			b.deposit(t, depositOf(first, "tokens", 7, freshID()))
+			b.deposit(t, depositOf(other, "tokens", 7, freshID()))
+			w, err := b.Wallet(t.Context(), first)
+			noError(t, err)
+			renamed := renameOf(first, "eve "+again)
+			record("during " + again)
+			_, _, err = b.Rename(t.Context(), renamed)
+			noError(t, err)
+			acquire(first, other)
+			record("later " + again)
+			noError(t, db.Stats().WriteStats(t.Context()))
+			b.settle(t, w.ID)
+			got := texts(t, connect(t, url), `SELECT identity FROM recent_requests WHERE app_id = $1 AND message LIKE '% ' || $2 ORDER BY message`, b.application.ID, again)
+			if want := []string{"eve " + again, first}; !slices.Equal(got, want) {
+				t.Errorf("the rows are of %q, want %q", got, want)
+			}
+		})
+	}
 }

@@ -92,14 +92,19 @@ func TestEveryEntryOfPaymentsIsAnnounced(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t)
 	h := newFixture(t, db, openUsage(t, db))
-	types, _ := h.notifications(t)
+	types, data := h.notifications(t)
 	owner := connect(t, storetest.URL(t))
 	for kind, want := range map[string]notify.Type{"deposit": notify.DepositCreated, "grant": notify.GrantCreated, "top-up": notify.TopUpPaid} {
 		entries := texts(t, owner, `SELECT id::text FROM journal WHERE app_id = $1 AND kind = $2`, h.application.ID, kind)
 		sent := 0
-		for _, each := range types {
-			if each == want {
-				sent++
+		for i, each := range types {
+			if each != want {
+				continue
+			}
+			sent++
+			// Its id is the one in the list of deposits.
+			if id, err := ids.Parse(ids.Deposit, fmt.Sprint(data[i]["id"])); err != nil || !slices.Contains(entries, id.String()) {
+				t.Errorf("the %s is announced with the id %v", kind, data[i]["id"])
 			}
 		}
 		if sent != len(entries) || sent == 0 {

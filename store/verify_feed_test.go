@@ -86,7 +86,7 @@ var feedCorruptions = []struct{ name, sql, want string }{
 	{"a notification says another balance", `UPDATE notifications SET data = jsonb_set(data, '{balanceNanocredits}', '"1"') WHERE type = 'refund.applied'`, "with a balance of 1 and"},
 	{"a notification says another credit", `UPDATE notifications SET data = jsonb_set(data, '{creditKey}', '"gold"') WHERE type = 'grant.created'`, "nanocredits of gold"},
 	{"a notification is of another wallet", `UPDATE notifications SET wallet_id = ` + bobsWallet + ` WHERE type = 'grant.created'`, "but its entry is a grant"},
-	{"a deposit is announced as a grant", `UPDATE notifications SET type = 'deposit.created' WHERE type = 'grant.created'`, "is of an entry that the journal doesn't have"},
+	{"a deposit is announced as a grant", `UPDATE notifications SET type = 'deposit.created' WHERE type = 'grant.created'`, "but its entry is a grant of 1000"},
 	{"a reversal is announced as an adjustment", `UPDATE notifications SET type = 'adjustment.created' WHERE type = 'charge.reversed'`, "but its entry is a reversal"},
 	{"a notification is of no entry", `UPDATE notifications SET data = jsonb_set(data, '{id}', '"txn_0000000000000000000000000e"') WHERE type = 'topup.paid'`, "is of an entry that the journal doesn't have"},
 	{"a notification can't be read", `UPDATE notifications SET data = '[]' WHERE type = 'topup.paid'`, "is of an entry that the journal doesn't have"},

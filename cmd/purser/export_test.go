@@ -273,12 +273,9 @@ func (n *exportedNode) compare(t *testing.T, read reports.App, identity string, 
 			if l.CreatedAt >= monthly.Month("2020-02").End() {
 				continue
 			}
-			prefix := ids.Transaction
-			if l.Kind == metering.EntryDeposit {
-				prefix = ids.Deposit
-			}
-			e := seen[l.ID.Format(prefix)]
-			delete(seen, l.ID.Format(prefix))
+			id := l.ID.Format(l.Kind.IDPrefix())
+			e := seen[id]
+			delete(seen, id)
 			if e.Wallet != head.Wallet.ID.Format(ids.Wallet) || e.Seq != l.Seq || e.Kind != l.Kind || e.Delta != l.Delta.String() ||
 				e.BalanceAfter != l.BalanceAfter.String() || e.CreatedAt != l.CreatedAt || e.CreditKey != l.CreditKey {
 				t.Fatalf("entry %d of %s is %+v in the file, and %+v in the database", l.Seq, identity, e, l)

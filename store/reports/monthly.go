@@ -190,11 +190,7 @@ func readMonthlyEntry(row pgx.CollectableRow) (e monthlyEntry, err error) {
 	var balance, debt pg.Amount
 	var sourceKind, sourceID *string
 	err = row.Scan(&e.wallet, &e.Seq, &id, &e.Kind, &e.CreditKey, &change, &balance, &debt, &e.CreatedAt, &e.IdempotencyKey, &sourceKind, &sourceID)
-	prefix := ids.Transaction
-	if e.Kind == metering.EntryDeposit { // as listDeposits shows it
-		prefix = ids.Deposit
-	}
-	e.ID, e.Delta = id.Format(prefix), metering.Delta(change).String()
+	e.ID, e.Delta = id.Format(e.Kind.IDPrefix()), metering.Delta(change).String()
 	e.setBalance(balance, debt)
 	e.PaymentKind, e.PaymentID = pg.OrZero(sourceKind), pg.OrZero(sourceID)
 	return e, err

@@ -48,12 +48,13 @@ func (n feedRow) entry() (id ids.ID, said notify.EntryData) {
 	if json.Unmarshal([]byte(n.Data), &said) != nil {
 		return id, said
 	}
-	prefix := ids.Transaction
-	if n.Type == notify.DepositCreated {
-		prefix = ids.Deposit
+	// Notifications of release 0.1.0 call a grant and a top-up a transaction.
+	for _, prefix := range []string{ids.Deposit, ids.Transaction} {
+		if id, err := ids.Parse(prefix, said.ID); err == nil {
+			return id, said
+		}
 	}
-	id, _ = ids.Parse(prefix, said.ID) // zero is no entry
-	return id, said
+	return id, said // zero is no entry
 }
 
 // entryRow is an entry that a notification is about.

@@ -89,11 +89,7 @@ func entryName(e *verifiedEntry) string {
 	if e.event {
 		return fmt.Sprintf("entry %d (usage event %q, %s)", e.seq, pg.EventIDOf([]byte(e.eventID)), e.id.Format(ids.Transaction))
 	}
-	prefix := ids.Transaction
-	if e.kind == metering.EntryDeposit {
-		prefix = ids.Deposit
-	}
-	return fmt.Sprintf("entry %d (%s, %s)", e.seq, e.kind, e.id.Format(prefix))
+	return fmt.Sprintf("entry %d (%s, %s)", e.seq, e.kind, e.id.Format(e.kind.IDPrefix()))
 }
 
 // take proves the next entry.

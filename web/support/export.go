@@ -176,7 +176,7 @@ var journalColumns = []string{
 
 func journalCells(l reports.JournalLine) []string {
 	return []string{
-		strconv.FormatInt(l.Seq, 10), l.ID.Format(ids.Transaction), site.Timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
+		strconv.FormatInt(l.Seq, 10), l.ID.Format(l.Kind.IDPrefix()), site.Timestamp(l.CreatedAt), string(l.Kind), entryLabel(l), l.CreditKey,
 		signed(l.Delta, l.Delta.Amount.String()), l.BalanceAfter.String(), l.DebtAfter.String(), l.EventID, l.EntityID, otherIdentity(l),
 		signed(l.Delta, l.Delta.Amount.Credits()), l.BalanceAfter.Credits(), l.DebtAfter.Credits(),
 	}

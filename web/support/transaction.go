@@ -12,8 +12,8 @@ import (
 	"purser/web/site"
 )
 
-// transaction shows any change of a balance. Deposits and requests share its id under
-// other prefixes.
+// transaction shows any change of a balance. Its path has the prefix of transactions, also
+// for a deposit.
 func (s *Pages) transaction(req *site.Request, id ids.ID) (site.Response, error) {
 	t, err := req.Reports().Transaction(req.Context, id)
 	if err != nil {
@@ -30,6 +30,7 @@ func (s *Pages) transaction(req *site.Request, id ids.ID) (site.Response, error)
 		}
 	} else {
 		entry, view.CreditKey = t.Entry.Entry, t.Entry.CreditKey
+		view.ID = id.Format(entry.Kind.IDPrefix())
 		view.Reason, view.Source = t.Entry.Reason, sourceText(t.Entry.SourceKind, t.Entry.SourceID)
 		if entry.IdempotencyKey != nil {
 			view.IdempotencyKey = *entry.IdempotencyKey

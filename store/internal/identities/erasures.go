@@ -154,10 +154,11 @@ func (a App) eraseProperties(ctx context.Context, wallet ids.ID) error {
 	}
 }
 
-// eraseRows deletes what names an erased identity beside the books.
-func (tx transaction) eraseRows(ctx context.Context, c identityChange) error {
+// eraseRows deletes what names an erased identity beside the books, up to the id where
+// its next wallet begins.
+func (tx transaction) eraseRows(ctx context.Context, c identityChange, next ids.ID) error {
 	for _, erase := range []pg.Statement{eraseDenials, eraseFailures, eraseRequests} {
-		if _, err := tx.ExecAny(ctx, erase, c.From, c.ID); err != nil {
+		if _, err := tx.ExecAny(ctx, erase, c.From, next); err != nil {
 			return err
 		}
 	}

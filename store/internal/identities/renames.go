@@ -77,7 +77,26 @@ var (
 	moveAlertRules = pg.Declare("move alert rules", `
 		UPDATE alert_rules SET identity = $3 WHERE app_id = $1 AND identity = $2`)
 
-	// Rows of the old identity that are newer than the change ($3) are not the wallet's.
+	// Rows of the identity are the wallet's until another wallet gets it: by its creation or by
+	// a rename. The change itself got its id before it committed.
+	selectNextOwner = pg.Declare("select next owner of an identity", `
+		SELECT next.id
+		FROM (
+			SELECT c.id FROM identity_changes c WHERE c.app_id = $1 AND c.id > $3 AND c.to_identity = $2
+			UNION ALL
+			SELECT greatest(owner.id, $3)
+			FROM (
+				SELECT w.id FROM wallets w WHERE w.app_id = $1 AND w.identity = $2
+				UNION ALL
+				SELECT c.wallet_id FROM identity_changes c WHERE c.app_id = $1 AND c.id > $3 AND c.from_identity = $2
+			) owner
+			WHERE NOT EXISTS (
+				SELECT 1 FROM identity_changes c WHERE c.app_id = $1 AND c.wallet_id = owner.id AND c.id > $3 AND c.to_identity = $2)
+			UNION ALL
+			SELECT 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid
+		) next
+		ORDER BY next.id LIMIT 1`)
+
 	moveDenials = pg.Declare("move denials", `
 		UPDATE denial_records SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
 
@@ -280,11 +299,15 @@ func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next i
 
 // followIdentity moves the rows of an old identity to the current one, or erases them.
 func (tx transaction) followIdentity(ctx context.Context, c identityChange, current string) error {
+	next, err := pg.Collect(ctx, tx, selectNextOwner, pgx.RowTo[ids.ID], c.From, c.ID)
+	if err != nil {
+		return err
+	}
 	if metering.IsTombstone(current) {
-		return tx.eraseRows(ctx, c)
+		return tx.eraseRows(ctx, c, next[0])
 	}
 	for _, move := range []pg.Statement{moveDenials, moveFailures, moveRequests} {
-		if _, err := tx.ExecAny(ctx, move, c.From, c.ID, current); err != nil {
+		if _, err := tx.ExecAny(ctx, move, c.From, next[0], current); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 
-	"purser/ids"
 	"purser/metering"
 	"purser/notify"
 )
@@ -49,11 +48,8 @@ func EntryTypes() []string {
 func (tx Tx) announce(ctx context.Context, p Posting, e metering.Entry, before, after metering.Balance) error {
 	kind, known := EntryType(p.Kind, p.Delta.Out)
 	entry := notify.EntryData{
-		ID: e.ID.Format(ids.Transaction), CreditKey: p.Credit.Key, Delta: e.Delta.String(), Balance: after.Amount.String(), Debt: after.Debt.String(),
+		ID: e.ID.Format(p.Kind.IDPrefix()), CreditKey: p.Credit.Key, Delta: e.Delta.String(), Balance: after.Amount.String(), Debt: after.Debt.String(),
 		IdempotencyKey: p.IdempotencyKey, Reason: p.Reason, EventID: p.EventID,
-	}
-	if p.Kind == metering.EntryDeposit {
-		entry.ID = e.ID.Format(ids.Deposit)
 	}
 	if kind == notify.DisputeClosed {
 		entry.Outcome = notify.DisputeWon
