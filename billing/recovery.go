@@ -25,8 +25,8 @@ const (
 // read before anything is sent.
 type Observation struct {
 	Outcome Outcome
-	// SavedFailure says that the provider has saved a failure as the answer to the
-	// key, as it does with server errors, and would repeat it for a day.
+	// SavedFailure says that the provider returned a failure as the stored result of the
+	// key, which it would repeat for a day.
 	SavedFailure bool
 }
 

@@ -241,4 +241,6 @@ var paymentMutants = []mutant{
 		once("payments/cashier/sync_subscription.go", "return checkout.CreatedAt + deletedGrace, nil", "return 0, nil")),
 	bug("a refusal under a new key hides that the upgrade failed under another", "./payments/cashier", "TestALimitSaysNothingOfTheUpgradeThatFailedBeforeIt",
 		once("payments/cashier/operation_run.go", "\t\t\top = op.NextAttempt()\n", "\t\t\top, before = op.NextAttempt(), 0\n")),
+	bug("an upgrade that Stripe still executes is sent under another key", "./payments/cashier", "TestAnUpgradeThatEndsInAServerErrorIsNotChargedTwice",
+		once("payments/stripe/problem.go", "|| isReplayed(apiErr.LastResponse),", "|| apiErr.HTTPStatusCode >= http.StatusInternalServerError,")),
 }

@@ -3,6 +3,7 @@ package cashier_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -421,8 +422,57 @@ func TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice(t *testing.T) {
 	})
 }
 
+// erring is unanswered with server errors in place of no answer.
+type erring struct{ unanswered }
+
+func (e *erring) RoundTrip(req *http.Request) (*http.Response, error) {
+	answer, err := e.unanswered.RoundTrip(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return deletedObjects{http.StatusGatewayTimeout, `{"error": {"type": "api_error", "message": "Timed out."}}`}.answer(req), nil
+	}
+	return answer, err
+}
+
+// A server error does not say that an upgrade was not executed: the provider still works
+// on it when the retry is sent.
+func TestAnUpgradeThatEndsInAServerErrorIsNotChargedTwice(t *testing.T) {
+	t.Parallel()
+	begin := func(t *testing.T) (*harness, *erring, string) {
+		r := shop(t)
+		s := r.subscribe("basic", cardPays)
+		way := &erring{unanswered{path: "/v1/subscriptions/" + s.ProviderID}}
+		r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+		key := newKey()
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.ProviderUnavailable)
+		return r, way, key
+	}
+	wantOneCharge := func(r *harness) {
+		r.Helper()
+		r.settle()
+		r.wantOn("pro", metering.StatusActive)
+		r.wantCollected(1000 + 2900)
+		r.wantTokens(110*million, 0)
+		r.wantOneKey("upgrade")
+	}
+	t.Run("when the caller retries after it was executed", func(t *testing.T) {
+		r, way, key := begin(t)
+		r.check(way.release())
+		must[billing.Subscription](r)(r.upgradeWith(key))
+		wantOneCharge(r)
+	})
+	t.Run("when the caller retries before it was executed", func(t *testing.T) {
+		r, way, key := begin(t)
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.ProviderUnavailable)
+		r.check(way.release())
+		r.advance(2 * time.Minute)
+		wantOneCharge(r)
+	})
+}
+
 // failingOnce is a way to the provider on which POSTs to a path fail under the first
-// idempotency key, and are limited under others.
+// idempotency key, which saves that, and are limited under others.
 type failingOnce struct {
 	path string
 	mu   sync.Mutex
@@ -436,9 +486,14 @@ func (f *failingOnce) RoundTrip(req *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	key := req.Header.Get("Idempotency-Key")
+	replayed := key == f.key
 	f.key = cmp.Or(f.key, key)
 	if key == f.key {
-		return deletedObjects{http.StatusInternalServerError, `{"error": {"type": "api_error", "message": "Failed."}}`}.answer(req), nil
+		answer := deletedObjects{http.StatusInternalServerError, `{"error": {"type": "api_error", "message": "Failed."}}`}.answer(req)
+		if replayed {
+			answer.Header.Set("Idempotent-Replayed", "true")
+		}
+		return answer, nil
 	}
 	return deletedObjects{http.StatusTooManyRequests, `{"error": {"message": "Too many requests."}}`}.answer(req), nil
 }

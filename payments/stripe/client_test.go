@@ -166,7 +166,7 @@ func TestProblems(t *testing.T) {
 		t.Run("what is done is known after "+name, func(t *testing.T) {
 			t.Parallel()
 			err := stripe.New(stripe.Access{Key: "sk_test_1", Transport: answers{c.status, c.body}}).Upgrade(t.Context(), "key", stripe.Subscription{}, "price_1")
-			if problem, ok := errors.AsType[*stripe.Problem](err); !ok || problem.Kind != stripe.Unavailable || problem.Definite != c.definite {
+			if problem, ok := errors.AsType[*stripe.Problem](err); !ok || problem.Kind != stripe.Unavailable || problem.Definite != c.definite || problem.Saved {
 				t.Errorf("the problem is %#v", err)
 			}
 		})

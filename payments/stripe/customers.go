@@ -16,7 +16,7 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, metadata map[st
 	if err != nil {
 		return "", problem(err)
 	}
-	if made.LastResponse == nil || made.LastResponse.Header.Get("Idempotent-Replayed") == "" {
+	if !isReplayed(made.LastResponse) {
 		return made.ID, nil
 	}
 	current, err := c.api.Customers.Get(made.ID, &sdk.CustomerParams{Params: params(ctx)})

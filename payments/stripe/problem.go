@@ -28,8 +28,8 @@ const (
 type Problem struct {
 	Kind    Kind
 	Message string // Stripe's message, for people
-	// Saved says that Stripe repeats the answer to the same idempotency key, so only
-	// another key can succeed.
+	// Saved says that this is the stored result of the idempotency key, so only another
+	// key can succeed. An error alone is no proof: Stripe may still execute the request.
 	Saved bool
 	// Definite says that Stripe did nothing and has nothing under way.
 	Definite bool
@@ -87,7 +87,7 @@ func problem(err error) error {
 	}
 	return &Problem{
 		Kind: kindOf(apiErr), Message: apiErr.Msg, cause: err,
-		Saved:    apiErr.HTTPStatusCode >= http.StatusInternalServerError || apiErr.HTTPStatusCode == http.StatusPaymentRequired,
+		Saved:    apiErr.HTTPStatusCode == http.StatusPaymentRequired || isReplayed(apiErr.LastResponse),
 		Definite: isRefusal(apiErr.HTTPStatusCode) && apiErr.Code != sdk.ErrorCodeIdempotencyKeyInUse,
 	}
 }
@@ -99,6 +99,11 @@ func problemAfter(t *tries, err error) error {
 		p.Definite = false
 	}
 	return converted
+}
+
+// isReplayed reports whether an answer is the stored result of an idempotency key.
+func isReplayed(answer *sdk.APIResponse) bool {
+	return answer != nil && answer.Header.Get("Idempotent-Replayed") != ""
 }
 
 // isRefusal reports whether a status says that nothing was done.
