@@ -243,4 +243,10 @@ var paymentMutants = []mutant{
 		once("payments/cashier/operation_run.go", "\t\t\top = op.NextAttempt()\n", "\t\t\top, before = op.NextAttempt(), 0\n")),
 	bug("an upgrade that Stripe still executes is sent under another key", "./payments/cashier", "TestAnUpgradeThatEndsInAServerErrorIsNotChargedTwice",
 		once("payments/stripe/problem.go", "|| isReplayed(apiErr.LastResponse),", "|| apiErr.HTTPStatusCode >= http.StatusInternalServerError,")),
+	bug("a failed upgrade is charged without room for its credits", "./payments/cashier", "TestARepeatedRequestIsDecidedAgain",
+		once("payments/cashier/recheck.go", "order.Kind == billing.Upgrade:\n\t\treturn run.recheckRoom(ctx)", "order.Kind == billing.Upgrade:\n\t\treturn nil")),
+	bug("an interrupted upgrade is charged without room for its credits", "./payments/cashier", "TestARepeatedRequestIsDecidedAgain",
+		once("payments/cashier/recheck.go", "took it\n\t\treturn run.recheckRoom(ctx)", "took it\n\t\treturn nil")),
+	bug("an upgrade that was charged is refused for want of room", "./payments/cashier", "TestARepeatedRequestIsDecidedAgain",
+		once("payments/cashier/recheck.go", "!run.hasFailed() && run.mayHaveCharged():", "false:")),
 }

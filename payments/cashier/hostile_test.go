@@ -147,6 +147,40 @@ func TestARepeatedRequestIsDecidedAgain(t *testing.T) {
 		wantFault(t, err, fault.CancellationScheduled)
 		r.wantOn("basic", metering.StatusActive)
 	})
+	t.Run("an upgrade is not charged without room for its credits", func(t *testing.T) {
+		r := shop(t)
+		key := givenUp(r)
+		r.deposit(metering.MaxAmount - 20*million)
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.BalanceOverflow)
+		r.wantOn("basic", metering.StatusActive)
+		r.wantCollected(1000)
+	})
+	t.Run("nor is one that was cut off", func(t *testing.T) {
+		r := shop(t)
+		s := r.subscribe("basic", cardPays)
+		r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: "POST /v1/subscriptions/" + s.ProviderID})
+		_, err := r.upgradeWith(newKey())
+		wantFault(t, err, fault.ProviderUnavailable)
+		r.deposit(metering.MaxAmount - 20*million)
+		r.advance(2 * time.Minute)
+		r.wantOn("basic", metering.StatusActive)
+		r.wantCollected(1000)
+	})
+	t.Run("an upgrade that may have been charged is finished without room", func(t *testing.T) {
+		r := shop(t)
+		s := r.subscribe("basic", cardPays)
+		way := &unanswered{path: "/v1/subscriptions/" + s.ProviderID}
+		r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
+		key := newKey()
+		_, err := r.upgradeWith(key)
+		wantFault(t, err, fault.ProviderUnavailable)
+		r.deposit(metering.MaxAmount - 20*million)
+		r.check(way.release())
+		if got := must[billing.Subscription](r)(r.upgradeWith(key)); got.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", got.Terms.PlanKey)
+		}
+	})
 	t.Run("a checkout does not sell a second subscription", func(t *testing.T) {
 		r := shop(t)
 		key := newKey()

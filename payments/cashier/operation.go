@@ -139,9 +139,9 @@ func (c *Cashier) resume(ctx context.Context, scope tenancy.Scope, fence queue.F
 		}
 		rec.State = billing.OperationRunning
 	}
-	run := &operationRun{c: c, app: c.options.Store.Payments(scope), fence: fence, rec: rec, initiator: initiator, now: now, account: acct}
+	run := &operationRun{c: c, app: c.options.Store.Payments(scope), fence: fence, rec: rec, initiator: initiator, fresh: fresh, now: now, account: acct}
 	done := false
-	if !fresh {
+	if !run.fresh {
 		done, err = run.checkSuperseded(ctx)
 	}
 	if err == nil && !done {

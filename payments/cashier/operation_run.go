@@ -22,6 +22,7 @@ type operationRun struct {
 	fence     queue.Fence
 	rec       payments.OperationRecord
 	initiator billing.Initiator
+	fresh     bool // whether it was decided under the same lease
 	now       int64
 	account
 

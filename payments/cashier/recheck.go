@@ -131,8 +131,11 @@ func (run *operationRun) recheckTopUp(ctx context.Context) error {
 // would cut a paid period short; after a cancellation it would charge for a
 // subscription that is about to end.
 func (run *operationRun) recheckUpgrade(ctx context.Context) error {
-	if !run.hasFailed() {
+	switch {
+	case run.fresh, !run.hasFailed() && run.mayHaveCharged():
 		return nil
+	case !run.hasFailed(): // interrupted before the provider took it
+		return run.recheckRoom(ctx)
 	}
 	order, refusal, err := run.decideChangeAgain(ctx)
 	if err != nil {
@@ -141,10 +144,17 @@ func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	switch {
 	case fault.Is(refusal, fault.AlreadyOnPlan):
 		return nil // it was paid after all
-	case refusal == nil && (order.Kind == billing.Upgrade || order.Kind == billing.Keep):
+	case refusal == nil && order.Kind == billing.Keep:
 		return nil
+	case refusal == nil && order.Kind == billing.Upgrade:
+		return run.recheckRoom(ctx)
 	case refusal == nil:
 		refusal = errChangedSince()
 	}
 	return errors.Join(errSuperseded, refusal)
+}
+
+// mayHaveCharged reports whether an upgrade was sent and got no definite answer.
+func (run *operationRun) mayHaveCharged() bool {
+	return run.rec.Step == billing.StepUpgrade && run.rec.AttemptedAt != 0
 }
