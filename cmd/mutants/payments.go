@@ -234,7 +234,7 @@ var paymentMutants = []mutant{
 	bug("a refusal hides that an earlier try of an upgrade got no answer", "./payments/stripe", "TestProblems",
 		once("payments/stripe/problem.go", "; ok && t.unknown {", "; ok && t == nil {")),
 	bug("only a try without any answer may take effect", "./payments/stripe", "TestProblems",
-		once("payments/stripe/client.go", "(err != nil || !isRefusal(response.StatusCode))", "err != nil")),
+		once("payments/stripe/client.go", "if err != nil || !isRefusal(response.StatusCode) ||", "if err != nil ||")),
 	bug("a downgrade forgets which card pays for the cheaper plan", "./payments/stripe", "TestTheRunningPhaseIsSentAgainAsItIs",
 		once("payments/stripe/schedules.go", ", DefaultPaymentMethod: same.DefaultPaymentMethod,\n", ",\n")),
 	bug("a deleted page that was looked at too early stays open", "./payments/cashier", "TestAPageThatTheProviderDeletedHasExpired",
@@ -249,4 +249,6 @@ var paymentMutants = []mutant{
 		once("payments/cashier/recheck.go", "took it\n\t\treturn run.recheckRoom(ctx)", "took it\n\t\treturn nil")),
 	bug("an upgrade that was charged is refused for want of room", "./payments/cashier", "TestARepeatedRequestIsDecidedAgain",
 		once("payments/cashier/recheck.go", "!run.hasFailed() && run.mayHaveCharged():", "false:")),
+	bug("a refusal hides that the transport sent an upgrade before", "./payments/stripe", "TestProblems",
+		once("payments/stripe/client.go", " || sent.Load() > 1 {", " {")),
 }

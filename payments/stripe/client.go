@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/stripe/stripe-go/v79"
@@ -83,9 +85,17 @@ func (t oneHost) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Host != t.host {
 		return nil, fmt.Errorf("%w: %s", errOtherHost, r.URL.Host)
 	}
-	response, err := t.next.RoundTrip(r)
-	if tries, ok := r.Context().Value(triesKey{}).(*tries); ok && (err != nil || !isRefusal(response.StatusCode)) {
-		tries.unknown = true
+	watched, ok := r.Context().Value(triesKey{}).(*tries)
+	if !ok {
+		return t.next.RoundTrip(r)
+	}
+	// Go's transport repeats a request that has an idempotency key when a reused connection
+	// breaks before the response, and returns the last response only.
+	var sent atomic.Int32
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }}
+	response, err := t.next.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
+	if err != nil || !isRefusal(response.StatusCode) || sent.Load() > 1 {
+		watched.unknown = true
 	}
 	return response, err
 }

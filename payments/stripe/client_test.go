@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -188,6 +190,30 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a limit says nothing of the first try when the transport sent it again", func(t *testing.T) {
+		t.Parallel()
+		var posted atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodGet: // leaves a connection to reuse
+				_, _ = io.WriteString(w, "{}")
+			case posted.Add(1) == 1:
+				panic(http.ErrAbortHandler)
+			default:
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, limit.body)
+			}
+		}))
+		t.Cleanup(server.Close)
+		client := stripe.New(stripe.Access{Key: "sk_test_1", SandboxURL: server.URL, Transport: &http.Transport{}})
+		if _, err := client.Account(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := client.Upgrade(t.Context(), "key", stripe.Subscription{}, "price_1")
+		if problem, ok := errors.AsType[*stripe.Problem](err); !ok || problem.Definite || posted.Load() != 2 {
+			t.Errorf("the problem is %#v after %d tries", err, posted.Load())
+		}
+	})
 	t.Run("a lost answer is asked for again under the same key", func(t *testing.T) {
 		r := start(t)
 		r.inject(sandbox.Fault{Kind: sandbox.DropAfter})
