@@ -24,6 +24,11 @@ func (run *operationRun) keepPlan(ctx context.Context) error {
 // upgrade updates the subscription to the new price, after everything by which another
 // change could still be paid is cancelled.
 func (run *operationRun) upgrade(ctx context.Context) error {
+	if run.latest.ReplacedAt != 0 && run.mayHaveCharged() {
+		if done, err := run.completeIfApplied(ctx); done || err != nil {
+			return err
+		}
+	}
 	if err := run.recheckUpgrade(ctx); err != nil {
 		return err
 	}

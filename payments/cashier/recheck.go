@@ -12,9 +12,11 @@ import (
 // state it was decided on may have changed.
 func (run *operationRun) hasFailed() bool { return run.rec.Error != "" }
 
-// recheckAccount refuses a sale at an account that was replaced since.
+// recheckAccount refuses a sale at an account that was replaced since, also one that was
+// only interrupted: nothing is sold there any more, and the current account has neither
+// its prices nor its customers. An account that was connected again sells.
 func (run *operationRun) recheckAccount() error {
-	if run.ReplacedAt != 0 {
+	if run.latest.ReplacedAt != 0 {
 		return errors.Join(errSuperseded, errAccountChanged())
 	}
 	return nil
@@ -23,11 +25,11 @@ func (run *operationRun) recheckAccount() error {
 // recheckCheckout decides again about a failed checkout: the identity may have a
 // subscription by now.
 func (run *operationRun) recheckCheckout(ctx context.Context) error {
-	if !run.hasFailed() {
-		return nil
-	}
 	if err := run.recheckAccount(); err != nil {
 		return err
+	}
+	if !run.hasFailed() {
+		return nil
 	}
 	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
 	if err != nil {
@@ -46,11 +48,11 @@ func (run *operationRun) recheckCheckout(ctx context.Context) error {
 // recheckReplacement decides again about a failed sale of a subscription that would replace
 // the current one.
 func (run *operationRun) recheckReplacement(ctx context.Context) error {
-	if !run.hasFailed() {
-		return nil
-	}
 	if err := run.recheckAccount(); err != nil {
 		return err
+	}
+	if !run.hasFailed() {
+		return nil
 	}
 	order, refusal, err := run.decideChangeAgain(ctx)
 	if err != nil {
@@ -107,14 +109,14 @@ func (run *operationRun) recheckRoom(ctx context.Context) error {
 
 // recheckTopUp decides again about a failed top-up.
 func (run *operationRun) recheckTopUp(ctx context.Context) error {
+	if err := run.recheckAccount(); err != nil {
+		return err
+	}
 	if !run.hasFailed() {
 		return nil
 	}
 	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
 	if err != nil {
-		return err
-	}
-	if err := run.recheckAccount(); err != nil {
 		return err
 	}
 	s, err := run.c.topUpState(ctx, run.scope, run.rec.Identity, sold.CreditKey)
@@ -132,6 +134,9 @@ func (run *operationRun) recheckTopUp(ctx context.Context) error {
 // subscription that is about to end.
 func (run *operationRun) recheckUpgrade(ctx context.Context) error {
 	switch {
+	case run.latest.ReplacedAt != 0:
+		return errors.Join(errSuperseded, fault.Newf(fault.ProviderRefused,
+			"This subscription is at a payment account that was replaced, where nothing is sold any more. Cancel it, and subscribe again once it has ended."))
 	case run.fresh, !run.hasFailed() && run.mayHaveCharged():
 		return nil
 	case !run.hasFailed(): // interrupted before the provider took it

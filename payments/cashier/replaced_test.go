@@ -154,6 +154,93 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 	}
 }
 
+// A sale that was interrupted, or failed before its first call, is retried after its
+// account was replaced.
+func TestNothingIsSoldAtAReplacedAccount(t *testing.T) {
+	const sessions = "POST /v1/checkout/sessions"
+	upgrade := func(a *accounts, key string) error {
+		_, err := a.upgradeWith(key)
+		return err
+	}
+	gift := func(a *accounts) string {
+		a.plan("gift", 0)
+		a.changed("gift")
+		return sessions
+	}
+	for name, c := range map[string]struct {
+		before func(*accounts) (call string) // returns the call that sells
+		sell   func(a *accounts, key string) error
+		want   fault.Code
+	}{
+		"a checkout": {func(*accounts) string { return sessions }, func(a *accounts, key string) error {
+			_, err := a.cashier.SubscriptionCheckout(a.Context(), a.scope, a.checkoutRequest("pro"), key)
+			return err
+		}, fault.OperationInProgress},
+		"a top-up": {func(*accounts) string { return sessions }, func(a *accounts, key string) error {
+			_, err := a.cashier.TopUpCheckout(a.Context(), a.scope, a.topUpRequest(3000), key)
+			return err
+		}, fault.OperationInProgress},
+		"a checkout that replaces a free subscription": {gift, upgrade, fault.OperationInProgress},
+		"an upgrade": {func(a *accounts) string {
+			return "POST /v1/subscriptions/" + a.subscribe("basic", cardPays).ProviderID
+		}, upgrade, fault.ProviderRefused},
+	} {
+		begin := func(t *testing.T) (a *accounts, key, call string) {
+			a = twoAccounts(t)
+			a.plan("basic", 1000, grants("tokens", 10*million))
+			a.plan("pro", 2900, grants("tokens", 100*million))
+			return a, newKey(), c.before(a)
+		}
+		// A sale that is under way keeps its account, which was replaced beside it.
+		replaced := func(a *accounts) {
+			storetest.Exec(a, storetest.URL(a), `UPDATE provider_connections SET replaced_at = $2 WHERE app_id = $1`, a.app.ID.String(), a.now())
+		}
+		t.Run(name+" that was interrupted", func(t *testing.T) {
+			a, key, call := begin(t)
+			a.inject(sandbox.Fault{Kind: sandbox.Limit, Only: call})
+			wantFault(t, c.sell(a, key), fault.ProviderUnavailable)
+			replaced(a)
+			before := len(a.callsTo(call))
+			wantFault(t, c.sell(a, key), c.want)
+			if sent := len(a.callsTo(call)) - before; sent != 0 {
+				t.Errorf("it was sent %d times", sent)
+			}
+		})
+	}
+	t.Run("a checkout that failed before its first call", func(t *testing.T) {
+		a := twoAccounts(t)
+		a.plan("pro", 2900, grants("tokens", 100*million))
+		gift(a)
+		key := newKey()
+		a.inject(sandbox.Fault{Kind: sandbox.Decline, Only: "POST /v1/customers", Times: 2})
+		wantFault(t, upgrade(a, key), fault.ProviderRefused)
+		a.connect(secondKey)
+		a.wantKey("cond")
+		a.settle()
+		before := a.callsWith(secondKey)
+		wantFault(t, upgrade(a, key), fault.OperationInProgress)
+		if sent := a.callsWith(secondKey) - before; sent != 0 {
+			t.Errorf("the new account was called %d times", sent)
+		}
+	})
+	t.Run("an upgrade that was charged before is finished", func(t *testing.T) {
+		a := twoAccounts(t)
+		a.plan("basic", 1000, grants("tokens", 10*million))
+		a.plan("pro", 2900, grants("tokens", 100*million))
+		s := a.subscribe("basic", cardPays)
+		a.idle.Store(true)
+		a.dropWebhooks.Store(true)
+		key, update := newKey(), "POST /v1/subscriptions/"+s.ProviderID
+		a.inject(sandbox.Fault{Kind: sandbox.DropAfter, Only: update})
+		a.inject(sandbox.Fault{Kind: sandbox.Limit, Only: update})
+		wantFault(t, upgrade(a, key), fault.ProviderUnavailable)
+		storetest.Exec(t, storetest.URL(t), `UPDATE provider_connections SET replaced_at = $2 WHERE app_id = $1`, a.app.ID.String(), a.now())
+		if got := must[billing.Subscription](a.harness)(a.upgradeWith(key)); got.Terms.PlanKey != "pro" {
+			t.Errorf("the answer is on %s", got.Terms.PlanKey)
+		}
+	})
+}
+
 func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 	t.Run("when its webhook tells of a refund or a dispute", func(t *testing.T) {
 		a, page := moved(t)

@@ -90,7 +90,8 @@ var (
 		WHERE app_id = $1 AND id = $2 AND state <> 'done'`)
 
 	closeOp = pg.Declare("close op", `
-		UPDATE provider_ops SET state = @state, step = @step, attempt = @attempt, answer = @answer, result = @result, error = @error
+		UPDATE provider_ops SET state = @state, step = @step, attempt = @attempt, answer = @answer, result = @result, error = @error,
+			connection_id = coalesce(connection_id, @connection_id)
 		WHERE app_id = $1 AND id = @id AND state <> 'done'`)
 
 	selectWalletOfOp = pg.Declare("select wallet of op", `
@@ -201,6 +202,7 @@ func (tx appTx) complete(ctx context.Context, c *Completion) error {
 	if _, err := tx.ExecAny(ctx, closeOp, pg.Named{
 		"id": c.Operation.ID, "state": c.Operation.State, "step": c.Operation.Step, "attempt": c.Operation.Attempt,
 		"answer": answer, "result": result, "error": pg.OrNull(pg.CutText(c.Error, queue.MaxError)),
+		"connection_id": pg.OrNull(c.Operation.ConnectionID),
 	}); err != nil {
 		return err
 	}
