@@ -115,8 +115,8 @@ var accountCalls = []call[payments.Accounts]{
 	{"ConnectionOf", "", anyError, "", "", func(ctx context.Context, a payments.Accounts, _ fixture) (any, error) {
 		return a.ConnectionOf(ctx, "sub_bob")
 	}},
-	{"UsesOfConnection", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
-		return a.UsesOfConnection(ctx, h.connection.ID)
+	{"UsesOfAccount", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+		return a.UsesOfAccount(ctx, h.connection)
 	}},
 	{"RenewFormer", "", anyError, anyError, anyError, func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
 		return a.RenewFormer(ctx, h.connection.AccountID, func(*payments.Connection) error { return nil }, moment)

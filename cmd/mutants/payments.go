@@ -257,4 +257,6 @@ var paymentMutants = []mutant{
 		once("payments/cashier/recheck.go", "\tcase run.latest.ReplacedAt != 0:", "\tcase false:")),
 	bug("a failed sale is sent to the account that replaced its own", "./payments/cashier", "TestNothingIsSoldAtAReplacedAccount",
 		once("store/payments/operations.go", "coalesce(connection_id, @connection_id)", "coalesce(connection_id, nullif(@connection_id::uuid, @connection_id::uuid))")),
+	bug("an account is replaced while a subscription of its earlier connection is charged", "./payments/cashier", "TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales",
+		once("store/payments/connections.go", "n.account_id = $3 AND s.provider_id", "n.account_id = $3 AND n.replaced_at IS NULL AND s.provider_id")),
 }

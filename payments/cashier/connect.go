@@ -134,7 +134,7 @@ func (c *Cashier) connectionTo(ctx context.Context, scope tenancy.Scope, account
 		return current, nil
 	}
 	if err == nil {
-		uses, err := c.options.Store.PaymentAccounts(scope).UsesOfConnection(ctx, current.ID)
+		uses, err := c.options.Store.PaymentAccounts(scope).UsesOfAccount(ctx, current)
 		if err != nil {
 			return current, err
 		}

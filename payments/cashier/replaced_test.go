@@ -362,6 +362,26 @@ func TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales(t *testing.T) {
 		}
 		a.wantKey("hird")
 	})
+	t.Run("a subscription of an earlier connection keeps it from being replaced too", func(t *testing.T) {
+		a := latePayer(t)
+		sub := a.subscription()
+		a.connect(thirdKey)
+		a.wantKey("hird")
+		if current := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context())); sub.ConnectionID == current.ID {
+			t.Error("it is not of an earlier connection")
+		}
+		if connected := must[cashier.Connected](a.harness)(a.cashier.Connect(t.Context(), a.scope, cashier.Account{APIKey: secondKey})); !connected.Former {
+			t.Errorf("the account was replaced: %+v", connected)
+		}
+		current := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context()))
+		if current.KeyLastFour != "hird" {
+			t.Errorf("connected is the key …%s", current.KeyLastFour)
+		}
+		other := current
+		other.ID, other.AccountID = ids.New(), "acct_other"
+		_, err := a.store.PaymentAccounts(a.scope).PutConnection(t.Context(), other, a.now())
+		wantFault(t, err, fault.ProviderInUse)
+	})
 	t.Run("its events are read by one connection", func(t *testing.T) {
 		a, _ := moved(t)
 		a.connect(thirdKey)

@@ -99,10 +99,12 @@ var (
 	insertConnectionAddress = pg.Declare("insert connection address", `
 		INSERT INTO connection_directory (app_id, org_id, connection_id) VALUES ($1, $2, $3)`)
 
-	countUsesOfConnection = pg.Declare("count uses of connection", `
-		SELECT (SELECT count(*) FROM subscriptions s WHERE s.app_id = $1 AND s.connection_id = $2 AND s.provider_id IS NOT NULL
-				AND s.status <> 'canceled')
-			+ (SELECT count(*) FROM topups t WHERE t.app_id = $1 AND t.connection_id = $2 AND t.status IN ('open', 'processing'))
+	// An account that was connected again has things sold through each of its connections.
+	countUsesOfAccount = pg.Declare("count uses of account", `
+		SELECT (SELECT count(*) FROM provider_connections n JOIN subscriptions s ON s.app_id = $1 AND s.connection_id = n.id
+				WHERE n.app_id = $1 AND n.mode = $2 AND n.account_id = $3 AND s.provider_id IS NOT NULL AND s.status <> 'canceled')
+			+ (SELECT count(*) FROM provider_connections n JOIN topups t ON t.app_id = $1 AND t.connection_id = n.id
+				WHERE n.app_id = $1 AND n.mode = $2 AND n.account_id = $3 AND t.status IN ('open', 'processing'))
 			+ (SELECT count(*) FROM subscription_changes c WHERE c.app_id = $1 AND c.kind = 'checkout' AND c.state IN ('requested', 'pending'))`)
 
 	countSubscriptionsAt = pg.Declare("count subscriptions at account", `
@@ -240,7 +242,7 @@ func (tx appTx) putConnection(ctx context.Context, requested Connection, now int
 	case current.Mode == SandboxConnection && requested.Mode == SandboxConnection:
 		return current, nil
 	}
-	dependents, err := tx.usesOfConnection(ctx, current.ID)
+	dependents, err := tx.usesOfAccount(ctx, current)
 	if err != nil {
 		return current, err
 	}

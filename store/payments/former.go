@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/ids"
 	"purser/store/internal/pg"
 )
 
@@ -15,13 +14,14 @@ var lockFormerConnections = pg.Declare("lock former connections", `
 	FROM provider_connections WHERE app_id = $1 AND account_id = $2 AND mode = 'stripe' AND replaced_at IS NOT NULL
 	ORDER BY id FOR NO KEY UPDATE`)
 
-// UsesOfConnection counts what keeps an account from being replaced.
-func (a Accounts) UsesOfConnection(ctx context.Context, id ids.ID) (int, error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (int, error) { return tx.usesOfConnection(ctx, id) })
+// UsesOfAccount counts what keeps the account of c from being replaced, whichever
+// connection to it that was sold through.
+func (a Accounts) UsesOfAccount(ctx context.Context, c Connection) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (int, error) { return tx.usesOfAccount(ctx, c) })
 }
 
-func (tx appTx) usesOfConnection(ctx context.Context, id ids.ID) (int, error) {
-	return pg.Find(ctx, tx, countUsesOfConnection, pgx.RowTo[int], pg.ErrNoAppState, id)
+func (tx appTx) usesOfAccount(ctx context.Context, c Connection) (int, error) {
+	return pg.Find(ctx, tx, countUsesOfAccount, pgx.RowTo[int], pg.ErrNoAppState, c.Mode, c.AccountID)
 }
 
 // RenewFormer gives a replaced Stripe account a new key and retries its failed jobs.
