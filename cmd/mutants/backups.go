@@ -24,4 +24,10 @@ var backupMutants = []mutant{
 		once("store/embedded/flock/private.go", "return l.file.Chmod(0o600)", "return nil")),
 	bug("a backup without the rows that its login does not see", "./cmd/purser", "TestBackupRefuses",
 		once("store/internal/pg/restore.go", "\tcase !s.PassesWalls:\n", "\tcase false:\n")),
+	bug("a newer pg_restore sends the server settings that it does not know", "./store/backup", "TestANewerPgRestoreLoadsIntoAnOlderServer",
+		once("store/backup/load.go", "\tif found > major {\n", "\tif found < major {\n")),
+	bug("rows that look like a setting are changed by a restore", "./store/backup", "TestOnlySettingsAtTheBeginningOfAScriptAreAsked",
+		once("store/backup/load.go", "if err == io.EOF || !before {", "if err == io.EOF && !before {")),
+	bug("a newer pg_restore loads a part of an archive that was cut off", "./store/backup", "TestANewerPgRestoreLoadsIntoAnOlderServer",
+		once("store/backup/load.go", `, "--single-transaction"}`, "}")),
 }

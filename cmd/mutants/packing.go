@@ -15,7 +15,7 @@ var packingMutants = []mutant{
 	bug("the indexes of packed events stay on the main disk", "./store", "TestTheMainDiskHasOnlyRecentEvents",
 		once("store/packing/tablespace.go", "coalesce(i.indrelid, r.oid) IN", "r.oid IN")),
 	bug("a restore needs the tablespaces of the backup", "./cmd/purser", "TestPackCommand",
-		once("store/backup/backup.go", `"--no-tablespaces", `, "")),
+		once("store/backup/load.go", `"--no-tablespaces", `, "")),
 	bug("packing goes on with the next wallet on a full disk", "./store", "TestErrorsOfTheDatabaseEndARun",
 		once("store/packing/packing.go", "return state != \"\" && !pg.WasRolledBack(err)", "return false && !pg.WasRolledBack(err)")),
 	bug("packing waits for each wallet of a locked table", "./store", "TestErrorsOfTheDatabaseEndARun",

@@ -31,7 +31,7 @@ const magic = "PGDMP"
 // Dump writes the database to a file that must not exist, and returns its size. Major is
 // the version of the server.
 func Dump(ctx context.Context, address string, major int, path string) (size int64, err error) {
-	program, err := embedded.Program(ctx, "pg_dump", major)
+	program, _, err := embedded.Program(ctx, "pg_dump", major)
 	if err != nil {
 		return 0, err
 	}
@@ -95,17 +95,6 @@ func Check(file *os.File) error {
 	return err
 }
 
-// Load restores an archive in one transaction. Owners and privileges are left out: they
-// are those of the login, and Prepare grants the rest. So are tablespaces, because another
-// machine may not have them.
-func Load(ctx context.Context, address string, major int, archive io.Reader) error {
-	program, err := embedded.Program(ctx, "pg_restore", major)
-	if err != nil {
-		return err
-	}
-	return run(ctx, address, program, archive, nil, "--no-owner", "--no-privileges", "--no-tablespaces", "--exit-on-error", "--single-transaction")
-}
-
 // run runs a program on the database. Its input and output are copied by this process: a
 // pipe ends with it, where a file would stay open in a program that outlives us.
 func run(ctx context.Context, address, program string, stdin io.Reader, stdout io.Writer, args ...string) error {
@@ -114,10 +103,10 @@ func run(ctx context.Context, address, program string, stdin io.Reader, stdout i
 		return err
 	}
 	cmd := exec.CommandContext(ctx, program, append(args, "--no-password", "--dbname="+database)...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
-		// The store looks for a running pg_restore by its application name.
-		return strings.HasPrefix(pair, "PURSER_") || strings.HasPrefix(pair, "DATABASE_URL=") || strings.HasPrefix(pair, "PGAPPNAME=")
-	})
+	cmd.Env = environment()
+	if filepath.Base(program) == "psql" {
+		cmd.Env = append(cmd.Env, "PGAPPNAME=pg_restore")
+	}
 	if password != "" {
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+password)
 	}
@@ -133,6 +122,14 @@ func run(ctx context.Context, address, program string, stdin io.Reader, stdout i
 		return fmt.Errorf("%s: %w: %s", filepath.Base(program), errors.Join(context.Cause(ctx), err), complaint.text())
 	}
 	return nil
+}
+
+// environment has no secret of Purser. The store looks for a running pg_restore by its
+// application name, so that nothing else chooses the name.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, "PURSER_") || strings.HasPrefix(pair, "DATABASE_URL=") || strings.HasPrefix(pair, "PGAPPNAME=")
+	})
 }
 
 // readerOnly and writerOnly keep exec from passing a file itself to the program.
