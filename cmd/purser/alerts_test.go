@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"purser/docs"
 )
@@ -21,6 +24,7 @@ import (
 type alertRule struct {
 	Alert       string
 	Expr        string
+	For         string
 	Labels      map[string]string
 	Annotations map[string]string
 }
@@ -112,11 +116,20 @@ func TestVerificationsThatNeverFinishRaiseAnAlert(t *testing.T) {
 	}
 }
 
-// Every query is held to a scrape of a server: its metrics, their labels, and the values
-// of labels that are fixed.
+// scrapeWatch is what 'purser verify --watch' exports.
+func scrapeWatch() string {
+	registry := prometheus.NewRegistry()
+	newWatchMetrics(registry, time.Minute)
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	return answer.Body.String()
+}
+
+// Every query is held to a scrape of a server and of a watch: its metrics, their types and labels,
+// and the values of labels that are fixed.
 func checkQueries(t *testing.T, scraped string) {
 	t.Helper()
-	known := readScrape(scraped)
+	known := readScrape(scraped + scrapeWatch())
 	used := map[string]bool{}
 	check := func(where, query string) {
 		t.Helper()
@@ -130,6 +143,9 @@ func checkQueries(t *testing.T, scraped string) {
 	}
 	for _, rule := range readRules(t) {
 		check(rule.Alert, rule.Expr)
+		for _, problem := range rule.problems(known) {
+			t.Errorf("%s: %s", rule.Alert, problem)
+		}
 	}
 	for panel, queries := range readPanels(t) {
 		for _, query := range queries {
@@ -141,7 +157,7 @@ func checkQueries(t *testing.T, scraped string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range known {
+	for name := range known.labels {
 		base := seriesSuffix.ReplaceAllString(name, "")
 		if !strings.HasPrefix(base, "purser_") {
 			continue
@@ -161,6 +177,16 @@ func checkQueries(t *testing.T, scraped string) {
 		`rate(purser_request_seconds_count{route="/v1/nowhere"}[5m])`:    `value "/v1/nowhere"`,
 		`summ(purser_ready)`:                                             "function summ",
 		`sum(purser_ready`:                                               "parentheses",
+		`purser_verify_differences_total > 0`:                            "is a counter",
+		`max_over_time(purser_usage_splits_total[5m]) > 0`:               "is a counter",
+		`sum(purser_request_seconds_count)`:                              "is a counter",
+		`rate(purser_usage_splits_total) > 0`:                            "no range",
+		`increase(purser_ready[5m]) < 0`:                                 "is a gauge",
+		`purser_ready[5m] == 0`:                                          "range",
+		`max(time() - purser_jobs_failing_since_seconds) > 600`:          "0 for none",
+		`time() - max(purser_pack_finished_timestamp_seconds) > 0`:       "0 for none",
+		`up{job="server"} == 0`:                                          `job "server"`,
+		`increase(purser_verify_runs_total{kind=~"all|made_up"}[1h])`:    `value "made_up"`,
 		`sum by (queue) (purser_ready) > on (kind) purser_usage_waiting`: "label queue",
 	} {
 		if problems := strings.Join(readQuery(wrong).problems(known), "; "); !strings.Contains(problems, want) {
@@ -169,147 +195,42 @@ func checkQueries(t *testing.T, scraped string) {
 	}
 }
 
-// scrape has the labels of each series name, and their values.
-type scrape map[string]map[string]map[string]bool
+// summaryLabel is a label that the sentence of an alert shows.
+var summaryLabel = regexp.MustCompile(`\$labels\.(\w+)`)
 
-var (
-	seriesLine   = regexp.MustCompile(`^([a-z_]+)(?:\{(.*)\})? \S+$`)
-	seriesLabel  = regexp.MustCompile(`([a-z_]+)="((?:[^"\\]|\\.)*)"`)
-	seriesSuffix = regexp.MustCompile(`_(bucket|count|sum)$`)
-)
-
-func readScrape(text string) scrape {
-	known := scrape{"up": {}} // Prometheus's own
-	for line := range strings.Lines(text) {
-		found := seriesLine.FindStringSubmatch(strings.TrimSpace(line))
-		if found == nil {
+// problems are those of a rule apart from what its query names: one bad sample must not raise an
+// alert, and its sentence must not show a label that the query has aggregated away.
+func (r alertRule) problems(known scrape) (found []string) {
+	if wait, err := time.ParseDuration(strings.Replace(r.For, "1d", "24h", 1)); (r.For != "" || !strings.Contains(r.Expr, "[")) && (err != nil || wait < time.Minute) {
+		found = append(found, "it waits for "+strconv.Quote(r.For))
+	}
+	read := readQuery(r.Expr)
+	for _, label := range summaryLabel.FindAllStringSubmatch(r.Annotations["summary"], -1) {
+		aggregated := slices.ContainsFunc(read.functions, func(f string) bool { return slices.Contains([]string{"sum", "max", "min", "count", "absent"}, f) })
+		if aggregated && slices.Contains(read.grouping, label[1]) {
 			continue
 		}
-		labels := known[found[1]]
-		if labels == nil {
-			labels = map[string]map[string]bool{}
-			known[found[1]] = labels
-		}
-		for _, label := range seriesLabel.FindAllStringSubmatch(found[2], -1) {
-			if labels[label[1]] == nil {
-				labels[label[1]] = map[string]bool{}
-			}
-			labels[label[1]][label[2]] = true
-		}
-	}
-	return known
-}
-
-// query is what a PromQL expression names.
-type query struct {
-	metrics   []queryMetric
-	functions []string
-	grouping  []string
-	depth     int
-}
-
-type queryMetric struct {
-	name     string
-	matchers [][3]string // label, operator, value
-}
-
-var (
-	queryToken = regexp.MustCompile(`"[^"]*"|\[[^\]]*\]|offset [0-9]+[smhdw]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|=~|!~|!=|[<>=]=?|[(){},+*/-]`)
-	functions  = []string{"sum", "max", "min", "count", "rate", "increase", "abs", "time", "histogram_quantile", "min_over_time", "label_values"}
-	groups     = []string{"by", "without", "on", "ignoring", "group_left", "group_right"}
-	operators  = []string{"and", "or", "unless", "bool"}
-)
-
-// readQuery is a tokenizer of the part of PromQL that the rules and the dashboard use.
-func readQuery(text string) (q query) {
-	tokens := queryToken.FindAllString(text, -1)
-	at := func(i int) string {
-		if i < len(tokens) {
-			return tokens[i]
-		}
-		return ""
-	}
-	for i := 0; i < len(tokens); i++ {
-		token := tokens[i]
-		switch {
-		case token == "(":
-			q.depth++
-		case token == ")":
-			q.depth--
-		case slices.Contains(groups, token):
-			for i += 2; at(i) != ")" && i < len(tokens); i++ {
-				if at(i) != "," {
-					q.grouping = append(q.grouping, at(i))
-				}
-			}
-		case slices.Contains(operators, token), strings.HasPrefix(token, "offset "):
-		case !regexp.MustCompile(`^[a-zA-Z_:]`).MatchString(token):
-		case at(i+1) == "(" || slices.Contains(groups, at(i+1)):
-			q.functions = append(q.functions, token)
-			if token == "label_values" { // of Grafana: a metric and a label
-				q.metrics, q.grouping = append(q.metrics, queryMetric{name: at(i + 2)}), append(q.grouping, at(i+4))
-				i += 4
-				q.depth++
-			}
-		default:
-			m := queryMetric{name: token}
-			if at(i+1) == "{" {
-				for i += 2; at(i) != "}" && i < len(tokens); i++ {
-					if at(i) != "," {
-						m.matchers = append(m.matchers, [3]string{at(i), at(i + 1), strings.Trim(at(i+2), `"`)})
-						i += 2
-					}
-				}
-			}
-			q.metrics = append(q.metrics, m)
-		}
-	}
-	return q
-}
-
-// targetLabels are added to every series by Prometheus.
-var targetLabels = []string{"instance", "job"}
-
-// valuesNotSeen are values that no test server has: only Stripe itself is that provider.
-var valuesNotSeen = []string{"stripe", "401"}
-
-func (q query) problems(known scrape) (found []string) {
-	if q.depth != 0 {
-		found = append(found, "parentheses differ")
-	}
-	if len(q.metrics) == 0 {
-		found = append(found, "no metric")
-	}
-	for _, function := range q.functions {
-		if !slices.Contains(functions, function) {
-			found = append(found, "unknown function "+function)
-		}
-	}
-	for _, m := range q.metrics {
-		labels, exists := known[m.name]
-		if !exists {
-			found = append(found, "unknown metric "+m.name)
-			continue
-		}
-		for _, matcher := range m.matchers {
-			label, operator, value := matcher[0], matcher[1], matcher[2]
-			switch {
-			case slices.Contains(targetLabels, label):
-			case labels[label] == nil:
-				found = append(found, "unknown label "+label)
-			case operator == "=" && !labels[label][value] && !slices.Contains(valuesNotSeen, value):
-				found = append(found, `unknown value "`+value+`"`)
-			}
-		}
-	}
-	for _, label := range q.grouping {
-		for _, m := range q.metrics {
-			if known[m.name] != nil && known[m.name][label] == nil && !slices.Contains(targetLabels, label) {
-				found = append(found, "unknown label "+label)
-			}
+		if at := read.metrics[0]; aggregated || !slices.Contains(targetLabels, label[1]) && known.labels[at.name][label[1]] == nil {
+			found = append(found, "its summary shows the label "+label[1])
 		}
 	}
 	return found
+}
+
+func TestAlertsThatCannotBeReadAreRefused(t *testing.T) {
+	t.Parallel()
+	known := readScrape("# TYPE purser_ready gauge\npurser_ready 1\n# TYPE purser_jobs_failing gauge\npurser_jobs_failing{queue=\"billing\"} 0\n")
+	for want, rule := range map[string]alertRule{
+		"waits for":               {Expr: "purser_ready == 0"},
+		`waits for "soon"`:        {Expr: "purser_ready == 0", For: "soon"},
+		"shows the label node":    {Expr: "purser_ready == 0", For: "5m", Annotations: map[string]string{"summary": "{{ $labels.node }}"}},
+		"shows the label queue":   {Expr: "max(purser_jobs_failing) > 0", For: "5m", Annotations: map[string]string{"summary": "{{ $labels.queue }}"}},
+		"shows the label another": {Expr: "max by (queue) (purser_jobs_failing) > 0", For: "5m", Annotations: map[string]string{"summary": "{{ $labels.queue }} {{ $labels.another }}"}},
+	} {
+		if problems := rule.problems(known); len(problems) != 1 || !strings.Contains(problems[0], want) {
+			t.Errorf("%+v: found %q, want %s", rule, problems, want)
+		}
+	}
 }
 
 func TestEveryAlertHasARunbook(t *testing.T) {

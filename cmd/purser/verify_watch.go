@@ -15,7 +15,7 @@ import (
 // for a machine that alerts on the metrics.
 func (v verification) watch(ctx context.Context, pause time.Duration, addr string, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
-	result := newWatchMetrics(registry)
+	result := newWatchMetrics(registry, pause)
 	stop, err := serveRegistry(registry, addr, log)
 	if err != nil {
 		return err
@@ -47,17 +47,21 @@ type watchMetrics struct {
 	last, differences prometheus.Gauge
 }
 
-func newWatchMetrics(registry *prometheus.Registry) watchMetrics {
+func newWatchMetrics(registry *prometheus.Registry, pause time.Duration) watchMetrics {
 	m := watchMetrics{
 		verifyMetrics: newVerifyMetrics(registry),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "purser_verify_watch_timestamp_seconds", Help: "When the last pass of verify --watch that came to its end did so, as Unix time; 0 for none.",
+			Name: "purser_verify_watch_timestamp_seconds", Help: "When the last pass of verify --watch that came to its end did so, as Unix time; 0 before the first.",
 		}),
 		differences: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "purser_verify_watch_differences", Help: "Differences that the last pass of verify --watch found.",
 		}),
 	}
-	registry.MustRegister(m.last, m.differences)
+	every := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "purser_verify_watch_interval_seconds", Help: "How often verify --watch begins a pass.",
+	})
+	every.Set(pause.Seconds())
+	registry.MustRegister(m.last, m.differences, every)
 	return m
 }
 
