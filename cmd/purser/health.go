@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"purser/httpd/outgoing"
 )
 
 const (
@@ -40,10 +42,10 @@ func health(ctx context.Context, c config, args []string, stdout, _ io.Writer) e
 	if err != nil {
 		return err
 	}
-	// Without HTTP_PROXY and without redirects: the question is for this machine.
-	transport := &http.Transport{Proxy: nil, DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
-	response, err := transport.RoundTrip(request)
+	// Without HTTP_PROXY: the question is for this machine.
+	client := outgoing.NewClient(&http.Transport{Proxy: nil, DisableKeepAlives: true})
+	defer client.CloseIdleConnections()
+	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("no server answers at %s: %w", address, errors.Join(context.Cause(ctx), err))
 	}

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"tenancy/turns": {},
 
 	// The provider that lives in the server. Its engine is as pure as a noun.
-	"payments/sandbox":             {"billing", "fault", "ids", "static", "tenancy/turns", "views/...", "payments/sandbox/..."},
+	"payments/sandbox":             {"billing", "fault", "httpd/outgoing", "ids", "static", "tenancy/turns", "views/...", "payments/sandbox/..."},
 	"payments/sandbox/engine":      {"payments/sandbox/persist"},
 	"payments/sandbox/form":        {},
 	"payments/sandbox/pages":       {"views/..."},
@@ -52,13 +52,13 @@ var mayImport = map[string][]string{
 	"payments/sandbox/sandboxtest": {"payments/sandbox/persist", "ids"},
 
 	// The conversation with the provider: the client below, the store beside.
-	"payments/stripe":  {"billing", "metering"},
+	"payments/stripe":  {"billing", "httpd/outgoing", "metering"},
 	"payments/cashier": with(nouns, "jobs", "payments/stripe", "store", "store/payments", "store/queue", "store/verify", "tenancy/turns", "tenancy/vault"),
 
 	// What runs later, for every package that has jobs.
 	"jobs": {"ids", "store", "store/queue", "tenancy"},
 	// The jobs of notifications.
-	"notify/delivery": {"fault", "ids", "jobs", "notify", "store", "store/notifications", "store/queue", "tenancy", "tenancy/audit", "tenancy/vault"},
+	"notify/delivery": {"fault", "httpd/outgoing", "ids", "jobs", "notify", "store", "store/notifications", "store/queue", "tenancy", "tenancy/audit", "tenancy/vault"},
 
 	// Mails: written by the edges and by jobs, sent by a periodic task.
 	"mail":          with(nouns, "store", "store/notifications", "store/people", "tenancy/vault", "views/mail"),
@@ -102,7 +102,9 @@ var mayImport = map[string][]string{
 	"views/...": with(nouns, "docs", "static", "views/..."),
 	// The HTTP shell around the edges: it knows no resource, no key and no database.
 	"httpd": {"fault", "ids"},
-	"api":   with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports", "store/rollups"),
+	// The clients of what calls out.
+	"httpd/outgoing": {},
+	"api":            with(nouns, "api/openapi", "httpd", "notify/delivery", "payments/cashier", "store", "store/notifications", "store/payments", "store/people", "store/reports", "store/rollups"),
 
 	// The pages, by what people do there, over what all of them share. They do not know
 	// each other.
@@ -117,9 +119,9 @@ var mayImport = map[string][]string{
 	"web/browsertest": {},
 
 	// The composition root imports everything but what only tests use.
-	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/packing", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
+	"cmd/purser": with(nouns, "api", "api/openapi", "cmd/purser/demo", "docs", "httpd", "httpd/outgoing", "jobs", "mail", "migrations", "notify/delivery", "payments/cashier", "payments/sandbox", "static", "store", "store/backup", "store/embedded/...", "store/packing", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify", "tenancy/vault", "views/...", "web", "web/developers", "web/inbound", "web/site"),
 	// It lives through some weeks as callers do, by the API; people and keys come first.
-	"cmd/purser/demo": with(nouns, "store", "store/notifications", "store/people"),
+	"cmd/purser/demo": with(nouns, "httpd/outgoing", "store", "store/notifications", "store/people"),
 	// It measures the server from outside; it writes rows in bulk and has their usage
 	// added up as the server would.
 	"cmd/bench": {"ids", "store", "store/embedded", "store/rollups", "tenancy"},

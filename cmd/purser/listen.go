@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"purser/httpd/outgoing"
 	"purser/notify"
 )
 
@@ -56,7 +57,7 @@ func listen(ctx context.Context, args, environ []string, stdout, stderr io.Write
 	l := listener{
 		server: "http://127.0.0.1:8080", out: stdout, errors: stderr,
 		retries: []time.Duration{time.Second, 3 * time.Second}, reconnect: time.Second, maxReconnect: 10 * time.Second,
-		client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		client: outgoing.NewClient(http.DefaultTransport),
 	}
 	for _, pair := range environ {
 		switch name, value, _ := strings.Cut(pair, "="); {

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"purser/httpd/outgoing"
 	"purser/ids"
 	"purser/notify"
 	"purser/store/notifications"
@@ -70,24 +71,21 @@ func newClient(o clientOptions) *client {
 	}}
 	return &client{
 		timeout: o.Timeout, now: o.Now,
-		http: &http.Client{
-			Transport: &http.Transport{
-				DialContext:            dialer.DialContext,
-				TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
-				TLSHandshakeTimeout:    o.Timeout,
-				DisableCompression:     true, // a small answer could become a large one
-				MaxIdleConns:           maxIdle,
-				MaxIdleConnsPerHost:    maxIdlePerHost,
-				IdleConnTimeout:        30 * time.Second,
-				MaxResponseHeaderBytes: maxAnswerHeader,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		http: outgoing.NewClient(&http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots},
+			TLSHandshakeTimeout:    o.Timeout,
+			DisableCompression:     true, // a small answer could become a large one
+			MaxIdleConns:           maxIdle,
+			MaxIdleConnsPerHost:    maxIdlePerHost,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: maxAnswerHeader,
+		}),
 	}
 }
 
-// outgoing is one webhook.
-type outgoing struct {
+// webhook is one request to send.
+type webhook struct {
 	URL     string
 	ID      string
 	Message []byte
@@ -104,7 +102,7 @@ type response struct {
 }
 
 // send sends one webhook. Its failure is part of the response.
-func (c *client) send(ctx context.Context, w outgoing) (r response) {
+func (c *client) send(ctx context.Context, w webhook) (r response) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	r.StartedAt = c.now()

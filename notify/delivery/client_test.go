@@ -116,7 +116,7 @@ func TestPrivateReceiversAreNotReached(t *testing.T) {
 	refusals := 0
 	for i, host := range hosts {
 		c := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Resolver: resolvers[i%len(resolvers)]})
-		got := c.send(t.Context(), outgoing{URL: "http://" + host + ":" + port + "/", ID: "ntf_1", Message: []byte("{}")})
+		got := c.send(t.Context(), webhook{URL: "http://" + host + ":" + port + "/", ID: "ntf_1", Message: []byte("{}")})
 		if got.Status != 0 || got.Error == "" {
 			t.Errorf("%s answers %d", host, got.Status)
 		}
@@ -130,7 +130,7 @@ func TestPrivateReceiversAreNotReached(t *testing.T) {
 	}
 	// The same connection is made when the operator opens the network.
 	opened := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Resolver: resolvers[0], Opened: ownNetwork})
-	if got := opened.send(t.Context(), outgoing{URL: "http://example.com:" + port + "/", ID: "ntf_1", Message: []byte("{}")}); got.Status != 200 {
+	if got := opened.send(t.Context(), webhook{URL: "http://example.com:" + port + "/", ID: "ntf_1", Message: []byte("{}")}); got.Status != 200 {
 		t.Errorf("an opened network answers %d %s", got.Status, got.Error)
 	}
 	opened.http.CloseIdleConnections()
@@ -141,7 +141,7 @@ func TestPortsOfOtherServicesAreNotReached(t *testing.T) {
 	t.Parallel()
 	c := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Opened: ownNetwork})
 	for _, target := range []string{"http://127.0.0.1:1/", "https://127.0.0.1:25/", "http://127.0.0.1:1023/"} {
-		if got := c.send(t.Context(), outgoing{URL: target, ID: "ntf_1", Message: []byte("{}")}); !strings.HasPrefix(got.Error, "Webhooks aren't sent to this port.") {
+		if got := c.send(t.Context(), webhook{URL: target, ID: "ntf_1", Message: []byte("{}")}); !strings.HasPrefix(got.Error, "Webhooks aren't sent to this port.") {
 			t.Errorf("%s: %d %s", target, got.Status, got.Error)
 		}
 	}
@@ -188,7 +188,7 @@ func TestAnErrorIsShortAndCanBeStored(t *testing.T) {
 	roots.AddCert(certificate)
 	c := newClient(clientOptions{Timeout: 5 * time.Minute, Now: time.Now, Roots: roots, Resolver: resolverTo("127.0.0.1"), Opened: ownNetwork})
 	_, port, _ := net.SplitHostPort(receiver.Listener.Addr().String())
-	got := c.send(t.Context(), outgoing{URL: "https://example.com:" + port, ID: "ntf_1", Message: []byte("{}")})
+	got := c.send(t.Context(), webhook{URL: "https://example.com:" + port, ID: "ntf_1", Message: []byte("{}")})
 	if !strings.HasPrefix(got.Error, "The TLS certificate isn't valid: x509: certificate is valid for ab.x") || utf8.RuneCountInString(got.Error) != maxError {
 		t.Errorf("%d characters: %.200q", len(got.Error), got.Error)
 	}
@@ -221,7 +221,7 @@ func TestDeliveriesToOneHostDoNotWaitForEachOther(t *testing.T) {
 	var group sync.WaitGroup
 	for range number {
 		group.Go(func() {
-			if got := c.send(t.Context(), outgoing{URL: receiver.URL, ID: "ntf_1", Message: []byte("{}")}); got.Status != 200 {
+			if got := c.send(t.Context(), webhook{URL: receiver.URL, ID: "ntf_1", Message: []byte("{}")}); got.Status != 200 {
 				t.Errorf("got %d %s", got.Status, got.Error)
 			}
 		})

@@ -169,7 +169,7 @@ func (d *Dispatcher) attempt(ctx context.Context, job jobs.Job, live bool, e not
 	if err != nil {
 		return e, err
 	}
-	got := d.client.send(ctx, outgoing{URL: e.URL, ID: delivery.ID.Format(ids.Notification), Message: message, Secrets: secrets})
+	got := d.client.send(ctx, webhook{URL: e.URL, ID: delivery.ID.Format(ids.Notification), Message: message, Secrets: secrets})
 	if ctx.Err() != nil {
 		return e, ctx.Err() // the server stops: the outcome is unknown, and it is sent again
 	}

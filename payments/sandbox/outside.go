@@ -13,29 +13,28 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"purser/httpd/outgoing"
 )
 
 // outsideTime is the timeout of a webhook to another program.
 const outsideTime = 5 * time.Second
 
-// outsideClient connects to loopback addresses only, whatever a name resolves to. It
-// follows no redirects.
-var outsideClient = &http.Client{
-	Timeout:       outsideTime,
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
-		if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
-			return errors.New("sandbox: webhook address is not on this machine")
-		}
-		return nil
-	}}).DialContext},
-}
+// outsideClient connects to loopback addresses only, whatever a name resolves to.
+var outsideClient = outgoing.NewClient(&http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
+	if to, err := netip.ParseAddrPort(address); err != nil || !to.Addr().Unmap().IsLoopback() {
+		return errors.New("sandbox: webhook address is not on this machine")
+	}
+	return nil
+}}).DialContext})
 
 // sendToProgram sends a webhook to another program on this machine.
 func (s *Server) sendToProgram(ctx context.Context, address string, header http.Header, body []byte) error {
 	if !s.isLocal() || !isLoopback(address) {
 		return errors.New("the address is not on this machine")
 	}
+	ctx, cancel := context.WithTimeout(ctx, outsideTime)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return err

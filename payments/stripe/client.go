@@ -13,6 +13,8 @@ import (
 
 	sdk "github.com/stripe/stripe-go/v79"
 	"github.com/stripe/stripe-go/v79/client"
+
+	"purser/httpd/outgoing"
 )
 
 const (
@@ -65,11 +67,9 @@ func httpClient(address string, transport http.RoundTripper) *http.Client {
 	if parsed, err := url.Parse(address); err == nil {
 		host = parsed.Host
 	}
-	return &http.Client{
-		Timeout:       callTimeout,
-		Transport:     oneHost{host: host, next: transport},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := outgoing.NewClient(oneHost{host: host, next: transport})
+	client.Timeout = callTimeout
+	return client
 }
 
 // oneHost refuses requests to any other host, redirects included: the key must not be

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"purser/httpd/outgoing"
 	"purser/ids"
 	"purser/keys"
 )
@@ -24,11 +25,7 @@ type backend struct {
 }
 
 func (s *story) newBackend(key keys.Secret) backend {
-	return backend{key: key, base: s.BaseURL, client: &http.Client{
-		Transport: s.Transport,
-		// Checkouts redirect to pages of the caller, which do not exist here.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return backend{key: key, base: s.BaseURL, client: outgoing.NewClient(s.Transport)} // checkouts redirect to pages that do not exist here
 }
 
 // object is a JSON object to send.
