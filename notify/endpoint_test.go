@@ -173,13 +173,13 @@ func TestMessageHasTheDocumentedForm(t *testing.T) {
 // A new URL may accept nothing: its deliveries wait, whatever the previous one accepted.
 func TestADeliveryDoesNotFailAtANewURLThatAcceptsNothing(t *testing.T) {
 	t.Parallel()
-	const created, accepted, now = 1000, 2000, 3000
+	const accepted, now = 2000, 3000
 	e := Endpoint{ID: ids.New(), URL: "https://example.com/", Status: Enabled, SucceededAt: accepted, Revision: 1}
 	moved, err := e.Apply(EndpointPatch{URL: new("https://example.org/")}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := Progress{Attempts: MaxAttempts, CreatedAt: created, FailingSince: now - 1, SucceededAt: moved.SucceededAt}
+	last := Progress{Attempts: MaxAttempts, Refusals: MaxAttempts - 2, TriedBefore: now - 1, FailingSince: now - 1, SucceededAt: moved.SucceededAt}
 	if v := Judge(last, Result{Status: 500}, now, 0); v.Status != Pending || v.DueAt <= now {
 		t.Errorf("the last attempt: %+v", v)
 	}

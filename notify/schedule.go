@@ -12,8 +12,8 @@ var schedule = []time.Duration{
 }
 
 const (
-	// MaxAttempts is after how many attempts a delivery fails, if its endpoint accepted
-	// others meanwhile.
+	// MaxAttempts is after how many attempts a delivery fails at an endpoint that accepts
+	// others between them.
 	MaxAttempts = 10
 	// MaxRetryAfter bounds the delay that a receiver may ask for.
 	MaxRetryAfter = 24 * time.Hour
@@ -74,15 +74,19 @@ func (r Result) Accepted() bool { return r.Status >= 200 && r.Status < 300 }
 // the application's clock; zero is never.
 type Progress struct {
 	Attempts     int   // so far, with this one
-	CreatedAt    int64 // of the delivery
+	Refusals     int   // see Verdict
+	TriedBefore  int64 // when the attempt before this one ended
 	FailingSince int64 // of the endpoint
 	SucceededAt  int64 // of the endpoint
 }
 
 // Verdict is what follows from the result of an attempt.
 type Verdict struct {
-	Status       DeliveryStatus
-	DueAt        int64 // the next attempt of a pending delivery
+	Status DeliveryStatus
+	DueAt  int64 // the next attempt of a pending delivery
+	// Refusals are the attempts that failed although the endpoint had accepted another
+	// delivery since the attempt before.
+	Refusals     int
 	FailingSince int64 // of the endpoint
 	SucceededAt  int64 // of the endpoint
 	// Pause is the endpoint's new state, and why; empty when it does not change.
@@ -90,14 +94,17 @@ type Verdict struct {
 	Reason PauseReason
 }
 
-// Judge decides what follows from the result of an attempt. A delivery fails only when
-// its endpoint accepted another one since it was created: while the endpoint accepts
-// nothing, all deliveries stay pending.
+// Judge decides what follows from the result of an attempt. A delivery fails only by
+// attempts between which its endpoint accepted others. Of those in an outage only the first
+// counts, also after it has ended: the endpoint may have accepted another just before.
 func Judge(p Progress, r Result, now int64, random uint64) Verdict {
 	if r.Accepted() {
-		return Verdict{Status: Delivered, SucceededAt: now}
+		return Verdict{Status: Delivered, Refusals: p.Refusals, SucceededAt: now}
 	}
-	v := Verdict{Status: Pending, FailingSince: p.FailingSince, SucceededAt: p.SucceededAt}
+	v := Verdict{Status: Pending, Refusals: p.Refusals, FailingSince: p.FailingSince, SucceededAt: p.SucceededAt}
+	if p.Attempts > 1 && p.SucceededAt > 0 && p.SucceededAt >= p.TriedBefore {
+		v.Refusals++
+	}
 	if v.FailingSince == 0 {
 		v.FailingSince = now
 	}
@@ -108,7 +115,7 @@ func Judge(p Progress, r Result, now int64, random uint64) Verdict {
 		v.Pause, v.Reason = Disabled, PauseGone
 	case now-v.FailingSince >= PauseAfter.Milliseconds():
 		v.Pause, v.Reason = Paused, PauseFailing
-	case p.Attempts >= MaxAttempts && p.SucceededAt >= p.CreatedAt && p.SucceededAt > 0:
+	case v.Refusals >= MaxAttempts-1: // the first attempt has none before it
 		v.Status, v.DueAt = Failed, 0
 	}
 	return v

@@ -31,7 +31,7 @@ func TestADeliveryFailsOnlyAtAnEndpointThatAcceptsOthers(t *testing.T) {
 	const start int64 = 1_800_000_000_000
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		p := Progress{CreatedAt: start}
+		p := Progress{}
 		works := random.IntN(2) == 0 // for others
 		now := start
 		for {
@@ -40,7 +40,7 @@ func TestADeliveryFailsOnlyAtAnEndpointThatAcceptsOthers(t *testing.T) {
 			if v.FailingSince == 0 || v.FailingSince > now || p.FailingSince != 0 && v.FailingSince != p.FailingSince {
 				t.Fatalf("seed %d: failing since %d at %d", seed, v.FailingSince, now)
 			}
-			p.FailingSince = v.FailingSince
+			p.FailingSince, p.Refusals, p.TriedBefore = v.FailingSince, v.Refusals, now
 			if v.Status == Failed {
 				if !works || p.Attempts < MaxAttempts {
 					t.Fatalf("seed %d: given up after %d attempts at an endpoint that accepts others: %t", seed, p.Attempts, works)
@@ -64,10 +64,82 @@ func TestADeliveryFailsOnlyAtAnEndpointThatAcceptsOthers(t *testing.T) {
 	}
 }
 
+// outages are the times at which an endpoint goes down and comes back, in turn, each shorter
+// than what pauses it.
+type outages []int64
+
+// before returns the last time at or before now at which the endpoint accepted something,
+// of the times at which it is sent something, and how many outages have begun.
+func (o outages) before(now, start, interval int64) (accepted int64, works bool, begun int) {
+	isUp := func(at int64) bool {
+		begun = 0
+		for begun < len(o) && o[begun] <= at {
+			begun++
+		}
+		return begun%2 == 0
+	}
+	for at := now - (now-start)%interval; at > start && accepted == 0; at -= interval {
+		if isUp(at) {
+			accepted = at
+		}
+	}
+	works = isUp(now)
+	return accepted, works, (begun + 1) / 2
+}
+
+// What is tried during an outage says nothing about a delivery: when the endpoint works
+// again, it has its attempts.
+func TestADeliveryFailsOnlyByAttemptsAtAnEndpointThatWorks(t *testing.T) {
+	t.Parallel()
+	const start, hour int64 = 1_800_000_000_000, 3_600_000
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		var down outages
+		for at := start + random.Int64N(48*hour); len(down) < 20; {
+			length := hour + random.Int64N(95*hour)
+			down = append(down, at, at+length)
+			at += length + hour + random.Int64N(200*hour)
+		}
+		interval := 60_000 + random.Int64N(2*hour) // between deliveries that are accepted
+		p, due, tried := Progress{}, start, 0      // tried while it works
+		for {
+			now := due
+			if random.IntN(4) == 0 {
+				now += random.Int64N(3 * hour) // others were before it
+			}
+			accepted, works, begun := down.before(now, start, interval)
+			if works {
+				tried++
+			}
+			if accepted > p.SucceededAt {
+				p.SucceededAt = accepted
+				if accepted >= p.TriedBefore {
+					p.FailingSince = 0
+				}
+			}
+			p.Attempts++
+			v := Judge(p, Result{Status: 500}, now, random.Uint64())
+			if v.Refusals > p.Refusals && accepted < p.TriedBefore {
+				t.Fatalf("seed %d: attempt %d counts, and the endpoint accepted nothing since the one before", seed, p.Attempts)
+			}
+			if v.Status == Failed {
+				if tried+begun < MaxAttempts-1 {
+					t.Fatalf("seed %d: given up after %d attempts, %d of them while the endpoint worked, and %d outages", seed, p.Attempts, tried, begun)
+				}
+				break
+			}
+			if v.Pause != "" || now-start > 120*24*hour {
+				t.Fatalf("seed %d: %+v after %d attempts in %v", seed, v, p.Attempts, time.Duration(now-start)*time.Millisecond)
+			}
+			p.FailingSince, p.Refusals, p.TriedBefore, due = v.FailingSince, v.Refusals, now, v.DueAt
+		}
+	}
+}
+
 func TestAnswersDecideWhatFollows(t *testing.T) {
 	t.Parallel()
 	const now int64 = 1_800_000_000_000
-	failing := Progress{Attempts: 2, CreatedAt: now - 1000, FailingSince: now - 500, SucceededAt: now - 2000}
+	failing := Progress{Attempts: 2, TriedBefore: now - 500, FailingSince: now - 500, SucceededAt: now - 20_000}
 	for name, c := range map[string]struct {
 		result Result
 		check  func(Verdict) bool

@@ -282,7 +282,9 @@ CREATE TABLE deliveries (
   status text NOT NULL DEFAULT 'pending'::text,
   attempts integer NOT NULL DEFAULT 0,
   due_at bigint NOT NULL,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  refusals integer NOT NULL DEFAULT 0,
+  tried_at bigint NOT NULL DEFAULT 0
 );
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (app_id, endpoint_id, notification_id);
 ALTER TABLE deliveries ADD CONSTRAINT previous_is_earlier CHECK (((previous_seq < seq) OR (seq = 0)));

@@ -61,7 +61,7 @@ var (
 		FROM app_state s CROSS JOIN unnest($2::uuid[], $3::uuid[], $4::bigint[], $5::bigint[]) AS t (endpoint_id, notification_id, seq, previous_seq)
 		WHERE s.app_id = $1
 		ON CONFLICT (app_id, endpoint_id, notification_id) DO UPDATE
-		SET status = 'pending', attempts = 0, due_at = excluded.due_at, created_at = excluded.created_at`)
+		SET status = 'pending', attempts = 0, refusals = 0, due_at = excluded.due_at, created_at = excluded.created_at`)
 
 	listDueDeliveries = pg.Declare("list due deliveries", `
 		SELECT `+deliveryColumns+fromDeliveries+`
@@ -81,11 +81,11 @@ var (
 			WHERE d.app_id = $1 AND d.endpoint_id = e.id AND d.status = 'pending' AND d.due_at <= $2))`)
 
 	lockDelivery = pg.Declare("lock delivery", `
-		SELECT attempts, created_at FROM deliveries
+		SELECT attempts, refusals, tried_at FROM deliveries
 		WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = $3 FOR NO KEY UPDATE`)
 
 	updateDelivery = pg.Declare("update delivery", `
-		UPDATE deliveries SET status = $4, attempts = $5, due_at = $6 WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = $3`)
+		UPDATE deliveries SET status = $4, attempts = $5, refusals = $6, due_at = $7, tried_at = $8 WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = $3`)
 
 	insertAttempt = pg.Declare("insert delivery attempt", pg.Insert("delivery_attempts", `id, org_id, endpoint_id, notification_id, url, status, error, answer, started_at, took_ms`))
 
@@ -131,7 +131,7 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 	}
 	progress := notify.Progress{FailingSince: e.FailingSince, SucceededAt: e.SucceededAt}
 	_, err = pg.Find(ctx, tx, lockDelivery, func(row pgx.CollectableRow) (struct{}, error) {
-		return struct{}{}, row.Scan(&progress.Attempts, &progress.CreatedAt)
+		return struct{}{}, row.Scan(&progress.Attempts, &progress.Refusals, &progress.TriedBefore)
 	}, ErrNoDelivery, attempt.EndpointID, attempt.NotificationID)
 	if err != nil {
 		return e, err
@@ -149,7 +149,7 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 	}
 	progress.Attempts++
 	verdict := notify.Judge(progress, result, now, random)
-	err = tx.Exec(ctx, updateDelivery, 1, attempt.EndpointID, attempt.NotificationID, verdict.Status, progress.Attempts, verdict.DueAt)
+	err = tx.Exec(ctx, updateDelivery, 1, attempt.EndpointID, attempt.NotificationID, verdict.Status, progress.Attempts, verdict.Refusals, verdict.DueAt, now)
 	if err != nil || outdated {
 		return e, err
 	}

@@ -68,7 +68,7 @@ var (
 
 	// What was given up stays so: a replay sends it again.
 	resetDeliveries = pg.Declare("reset deliveries", `
-		UPDATE deliveries SET attempts = 0, due_at = created_at
+		UPDATE deliveries SET attempts = 0, refusals = 0, due_at = created_at
 		WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = ANY ($3) AND status = 'pending' AND attempts > 0`)
 )
 

@@ -582,7 +582,7 @@ func deliveries(d EndpointDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			case "failed":
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failed deliveries", Text: "Purser stops after ten attempts if the endpoint accepted other deliveries in that time."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failed deliveries", Text: "Purser stops after ten attempts if the endpoint accepts other deliveries between them. Attempts during an outage of your server don't count."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

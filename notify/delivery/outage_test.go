@@ -1,0 +1,85 @@
+package delivery_test
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"purser/ids"
+	"purser/notify"
+	"purser/store/notifications"
+)
+
+// first is the id of the oldest notification.
+func (r *harness) first() ids.ID {
+	r.Helper()
+	page, err := r.db.Notifications(r.scope).Feed(r.Context(), notifications.Query{After: -1, Limit: 1})
+	noError(r, err)
+	return page.Notifications[0].ID
+}
+
+// delivery is the only delivery of a notification.
+func (r *harness) delivery(id ids.ID) notifications.Delivery {
+	r.Helper()
+	h, err := r.db.Notifications(r.scope).History(r.Context(), id, 1)
+	noError(r, err)
+	if len(h.Deliveries) != 1 {
+		r.Fatalf("%d deliveries", len(h.Deliveries))
+	}
+	return h.Deliveries[0].Delivery
+}
+
+// A receiver that refuses one notification for ever is down for days first.
+func TestADeliveryOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t, nil)
+	var works atomic.Bool
+	var refused atomic.Value
+	hooks := newReceiver(t, func(_ int, w http.ResponseWriter, request *http.Request) {
+		id := request.Header.Get(notify.HeaderID)
+		refused.CompareAndSwap(nil, id)
+		if !works.Load() || id == refused.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	e, _ := r.endpoint(hooks.URL)
+	r.deposit()
+	r.drain()
+	for began := r.time(); r.time().Sub(began) < 100*time.Hour; {
+		r.advance(2 * time.Hour)
+		r.drain()
+	}
+	id := r.first()
+	before := r.delivery(id)
+	if before.Status != notify.Pending || before.Attempts < notify.MaxAttempts {
+		t.Fatalf("after the outage it is %s with %d attempts", before.Status, before.Attempts)
+	}
+	works.Store(true)
+	// retry has another one accepted, and then the refused one tried again.
+	retry := func() {
+		r.deposit()
+		r.drain()
+		r.advance(30 * time.Hour)
+		r.drain()
+	}
+	for n := 1; n < notify.MaxAttempts-1; n++ {
+		retry()
+		if d := r.delivery(id); d.Status != notify.Pending || d.Attempts != before.Attempts+n {
+			t.Fatalf("after %d attempts at an endpoint that works it is %s with %d", n, d.Status, d.Attempts)
+		}
+	}
+	retry()
+	if d := r.delivery(id); d.Status != notify.Failed {
+		t.Errorf("it is never given up: %+v", d)
+	}
+	t.Run("and starts over when it is requested", func(t *testing.T) {
+		_, err := r.db.Notifications(r.scope).Redeliver(t.Context(), id, e.ID, r.time().UnixMilli())
+		noError(t, err)
+		r.drain()
+		retry()
+		if d := r.delivery(id); d.Status != notify.Pending || d.Attempts < 2 {
+			t.Errorf("it is %s after %d attempts", d.Status, d.Attempts)
+		}
+	})
+}
