@@ -163,7 +163,7 @@ func showRecoveryCodes(req *site.Request, codes []credential.Token, next string,
 	for _, code := range codes {
 		lines = append(lines, string(code))
 	}
-	return site.Show(accountpage.RecoveryCodesPage(accountpage.RecoveryCodes{
+	return site.ShowOnce(accountpage.RecoveryCodesPage(accountpage.RecoveryCodes{
 		Frame: req.Frame("Recovery codes", ""), Codes: strings.Join(lines, "\n"), Next: next, Replaced: replaced,
 	})), nil
 }

@@ -87,7 +87,7 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 	if !f.OK() {
 		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("id", "note", "email"), given)))), nil
 	}
-	return site.Show(orgpage.InvitationMadePage(orgpage.InvitationMade{
+	return site.ShowOnce(orgpage.InvitationMadePage(orgpage.InvitationMade{
 		Frame: req.Frame("Invitation", "members"), Note: note, Email: email, ExpiresAt: i.ExpiresAt,
 		Link: address, Done: req.OrgPath("members"),
 	})), nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/metering"
 	"purser/views/component"
 	catalogpage "purser/views/page/catalog"
@@ -14,8 +15,9 @@ import (
 // A plan's form has fields and three lists of rows. This file handles the submitted text;
 // readPlan parses and validates it.
 
-// typedPlan is the form as submitted.
-func typedPlan(f *site.Form) catalogpage.PlanValues {
+// typedPlan is the form as submitted. It refuses more rows than the page has: a list's most and
+// a spare one.
+func typedPlan(f *site.Form) (catalogpage.PlanValues, error) {
 	row := func(list string, i int, field string) string { return f.Text(catalogpage.RowField(list, i, field)) }
 	values := catalogpage.PlanValues{
 		Key: f.Text("key"), Name: f.Text("name"), Amount: f.Text("amount"), Currency: strings.ToLower(f.Text("currency")),
@@ -35,7 +37,10 @@ func typedPlan(f *site.Form) catalogpage.PlanValues {
 			Feature: row("multipliers", i, "feature"), Percent: row("multipliers", i, "percent"),
 		})
 	}
-	return values
+	if max(len(values.Limits), len(values.Grants), len(values.Multipliers)) > billing.MaxPlanItems+1 {
+		return values, fault.Newf(fault.BodyTooLarge, "The form has too many rows. A plan can have at most %d of each kind.", billing.MaxPlanItems)
+	}
+	return values, nil
 }
 
 // percentPlaces is the number of decimals of a basis point in percent.

@@ -61,7 +61,10 @@ func (s *Pages) newPlan(req *site.Request) (site.Response, error) {
 
 func (s *Pages) createPlan(req *site.Request) (site.Response, error) {
 	f := req.Form
-	typed := typedPlan(f)
+	typed, err := typedPlan(f)
+	if err != nil {
+		return site.Response{}, err
+	}
 	if rowsChanged(f, &typed) {
 		view, err := planForm(req, catalogpage.PlanForm{New: true, Values: typed})
 		return site.Show(view), err
@@ -115,7 +118,10 @@ func (s *Pages) updatePlan(req *site.Request, stored billing.Plan) (site.Respons
 	if err != nil {
 		return site.Response{}, err
 	}
-	typed := typedPlan(f)
+	typed, err := typedPlan(f)
+	if err != nil {
+		return site.Response{}, err
+	}
 	typed.Key = stored.Key
 	if rowsChanged(f, &typed) {
 		view, err := planForm(req, catalogpage.PlanForm{Stored: stored, Values: typed})

@@ -34,7 +34,7 @@ func (s *Pages) rotateKey(req *site.Request, old keys.APIKey) (site.Response, er
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(keyspage.NewSecret(keyspage.KeySecret{
+	return site.ShowOnce(keyspage.NewSecret(keyspage.KeySecret{
 		Frame: req.Frame(rotated.New.Name, "keys"), Base: req.AppPath("keys"), Key: rotated.New, Secret: rotated.Secret,
 		Old: &rotated.Old, Overlap: overlap != keys.NoOverlap,
 	})), nil

@@ -77,7 +77,7 @@ func (s *Pages) createKey(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(keyspage.NewSecret(keyspage.KeySecret{
+	return site.ShowOnce(keyspage.NewSecret(keyspage.KeySecret{
 		Frame: req.Frame(key.Name, "keys"), Base: req.AppPath("keys"), Key: key, Secret: secret, Back: originPage(req, f.Text("from")),
 	})), nil
 }

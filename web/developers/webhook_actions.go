@@ -166,7 +166,7 @@ func (s *Pages) rotateEndpoint(req *site.Request, e notify.Endpoint) (site.Respo
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(notifypage.NewSecret(notifypage.EndpointSecret{
+	return site.ShowOnce(notifypage.NewSecret(notifypage.EndpointSecret{
 		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Endpoint: rotated, Secret: secret, Rotated: true, Overlap: seconds > 0,
 	})), nil
 }

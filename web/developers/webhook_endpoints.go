@@ -159,7 +159,7 @@ func (s *Pages) createEndpoint(req *site.Request) (site.Response, error) {
 		form.ID = id.Format(ids.WebhookEndpoint)
 		return site.Invalid(notifypage.NewEndpoint(s.endpointForm(req, form))), nil
 	}
-	return site.Show(notifypage.NewSecret(notifypage.EndpointSecret{
+	return site.ShowOnce(notifypage.NewSecret(notifypage.EndpointSecret{
 		Frame: req.Frame("New webhook endpoint", "webhooks"), Base: req.AppPath("webhooks"), Endpoint: e, Secret: secret,
 	})), nil
 }

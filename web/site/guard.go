@@ -21,9 +21,14 @@ import (
 // timeout.
 const pageTimeout = 15 * time.Second
 
-// unsentBytes bounds the memory of pages whose clients read slowly: anyone may load a page on
-// each connection. The answer of a form is not counted: it may show a secret, once.
-const unsentBytes = 64 << 20
+const (
+	// unsentBytes bounds the memory of replies whose clients read slowly: anyone may load a
+	// page on each connection.
+	unsentBytes = 64 << 20
+	// formReply is counted before a user's form is handled: afterwards the reply could not be
+	// refused, because it may show a secret, once.
+	formReply = 64 << 10
+)
 
 // serve handles one route. The session is saved before anything is sent, so a failing
 // session store sends only the error.
@@ -55,6 +60,15 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		}
 		req.Context = component.WithTheme(req.Context, themeOf(caller))
 		c.SetRequest(c.Request().WithContext(req.Context))
+		sent := func() {}
+		defer func() { sent() }()
+		if r.Method != http.MethodGet && !req.Bearer.userID.IsZero() {
+			reserved, err := req.enterUnsent(formReply)
+			if err != nil {
+				return err
+			}
+			sent = reserved
+		}
 		reply, err := req.respond(r)
 		reply.cacheable = r.cacheable
 		if err != nil {
@@ -66,12 +80,12 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 		if reply, err = reply.render(req.Context, req.FormToken()); err != nil {
 			return err
 		}
-		if r.Method == http.MethodGet && req.afterSend == nil { // exports have a bound of their own
-			sent, err := req.enterUnsent(int64(cap(reply.body)))
-			if err != nil {
+		if req.afterSend == nil && !reply.once { // exports have a bound of their own
+			sent()
+			if sent, err = req.enterUnsent(int64(cap(reply.body))); err != nil {
+				sent = func() {}
 				return err
 			}
-			defer sent()
 		}
 		if err := req.saveSession(); err != nil {
 			return err
@@ -80,7 +94,7 @@ func (s *Site) serve(r Route) echo.HandlerFunc {
 	}
 }
 
-// enterUnsent counts a page until it is sent. Users have a limit of their own, so that those
+// enterUnsent counts a reply until it is sent. Users have a limit of their own, so that those
 // without an account keep no member from their pages.
 func (req *Request) enterUnsent(size int64) (sent func(), err error) {
 	if user := req.Bearer.userID; !user.IsZero() {

@@ -30,10 +30,16 @@ type Response struct {
 	header   http.Header
 
 	cacheable bool
+	once      bool // never refused once it is rendered
 }
 
 // Show responds with a view.
 func Show(view templ.Component) Response { return Response{status: http.StatusOK, view: view} }
+
+// ShowOnce responds to a form with what it created and no other page shows, such as a key.
+func ShowOnce(view templ.Component) Response {
+	return Response{status: http.StatusOK, view: view, once: true}
+}
 
 // Invalid responds with the same form, its values and its validation errors.
 func Invalid(view templ.Component) Response {

@@ -219,7 +219,7 @@ func (s *Pages) createCheckoutLink(req *site.Request) (site.Response, error) {
 		return site.Invalid(supportpage.CheckoutLinkPage(view)), nil
 	}
 	view.URL = made.URL
-	return site.Show(supportpage.CheckoutLinkPage(view)), nil
+	return site.ShowOnce(supportpage.CheckoutLinkPage(view)), nil
 }
 
 func (s *Pages) changePlanForm(req *site.Request) (site.Response, error) {

@@ -55,7 +55,7 @@ func (s *Pages) createTopUpLink(req *site.Request) (site.Response, error) {
 		view.Problems = f.Problems
 		return site.Invalid(supportpage.TopUpLinkPage(view)), nil
 	}
-	return site.Show(supportpage.TopUpLinkPage(view)), nil
+	return site.ShowOnce(supportpage.TopUpLinkPage(view)), nil
 }
 
 // readTopUp parses what is sold, and for how much.
