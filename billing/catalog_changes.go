@@ -45,13 +45,8 @@ func (d CatalogDiff) Refusal() error {
 }
 
 // Count is how many items have this action.
-func (d CatalogDiff) Count(action CatalogAction) (count int) {
-	for _, change := range d.Changes() {
-		if change.Action == action {
-			count++
-		}
-	}
-	return count
+func (d CatalogDiff) Count(action CatalogAction) int {
+	return count(d.Credits, action) + count(d.Features, action) + count(d.Plans, action)
 }
 
 // field is one field of an item as a text.

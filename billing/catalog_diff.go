@@ -171,19 +171,16 @@ func (c Catalog) creditID(key string) (ids.ID, error) {
 
 // checkSize refuses a draft that would make the catalog too large to be read again.
 func (d CatalogDiff) checkSize(s CatalogState) error {
-	for _, items := range [][2]int{
-		{len(s.Credits), creations(d.Credits)}, {len(s.Features), creations(d.Features)}, {len(s.Plans), creations(d.Plans)},
-	} {
-		if items[0]+items[1] > MaxCatalogItems {
-			return fault.New(fault.CatalogTooLarge)
-		}
+	terms := s.terms()
+	for _, item := range d.Plans {
+		terms += item.After.TermCount() - item.Before.TermCount()
 	}
-	return nil
+	return checkCatalogSize(len(s.Credits)+count(d.Credits, CatalogCreate), len(s.Features)+count(d.Features, CatalogCreate), len(s.Plans)+count(d.Plans, CatalogCreate), terms)
 }
 
-func creations[T any](items []CatalogItem[T]) (count int) {
+func count[T any](items []CatalogItem[T], action CatalogAction) (count int) {
 	for _, item := range items {
-		if item.Action == CatalogCreate {
+		if item.Action == action {
 			count++
 		}
 	}

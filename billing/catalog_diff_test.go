@@ -2,6 +2,7 @@ package billing
 
 import (
 	"encoding/binary"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -183,4 +184,34 @@ func TestCatalogSize(t *testing.T) {
 	wantFault(t, err, fault.CatalogTooLarge)
 	full.Credits = append(full.Credits, metering.Credit{Key: "more"})
 	wantFault(t, full.CheckSize(), fault.CatalogTooLarge)
+}
+
+// TestCatalogTerms fills the plans of a catalog up to the most terms that are read as a whole.
+func TestCatalogTerms(t *testing.T) {
+	t.Parallel()
+	state := CatalogState{
+		Credits:  []metering.Credit{{ID: named("tokens"), Key: "tokens", Name: "T", Unit: "t", Revision: 1}},
+		Features: []metering.Feature{{ID: named("calls"), Key: "calls", Name: "Calls", Unit: "call", CreditID: named("tokens"), CreditKey: "tokens", Cost: 1, QuantityPerUnit: 1, PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1}},
+	}
+	full := make([]metering.Multiplier, MaxPlanItems)
+	for i := range MaxCatalogTerms / MaxPlanItems {
+		state.Plans = append(state.Plans, Plan{Key: "p" + strconv.Itoa(i), Name: "P", Price: Price{0, "usd", Month}, Multipliers: full, Revision: 1})
+	}
+	wantFault(t, state.CheckSize(), "")
+	one := PlanDraft{Key: "more", Name: "P", Price: Price{0, "usd", Month}, Multipliers: []metering.Multiplier{{FeatureKey: "calls", BasisPoints: 1}}}
+	_, err := state.Compare(CatalogDraft{Plans: []PlanDraft{one}}, CatalogOptions{NewID: counting()})
+	wantFault(t, err, fault.CatalogTooLarge)
+	one.Multipliers = nil
+	_, err = state.Compare(CatalogDraft{Plans: []PlanDraft{one}}, CatalogOptions{NewID: counting()})
+	wantFault(t, err, "")
+	smaller := PlanDraft{Key: "p0", Name: "P", Price: Price{0, "usd", Month}}
+	one.Multipliers = []metering.Multiplier{{FeatureKey: "calls", BasisPoints: 1}}
+	_, err = state.Compare(CatalogDraft{Plans: []PlanDraft{smaller, one}}, CatalogOptions{NewID: counting()})
+	wantFault(t, err, "")
+	draft := state.Draft()
+	draft.Plans = append(draft.Plans, one)
+	_, err = CatalogState{}.Compare(draft, CatalogOptions{NewID: counting()})
+	wantFault(t, err, fault.CatalogTooLarge)
+	state.Plans[0].Grants = []Grant{{CreditKey: "tokens"}}
+	wantFault(t, state.CheckSize(), fault.CatalogTooLarge)
 }

@@ -12,8 +12,12 @@ import (
 )
 
 // MaxCatalogItems is how many credits, features and plans a catalog that is read or
-// applied as a whole can have, of each kind.
-const MaxCatalogItems = 500
+// applied as a whole can have, of each kind. MaxCatalogTerms is how many limits, grants and
+// multipliers all of its plans can have together: it bounds the memory of a comparison.
+const (
+	MaxCatalogItems = 500
+	MaxCatalogTerms = 20_000
+)
 
 // CatalogDraft describes a whole catalog by its keys. Of credits and features it has only
 // what their creation takes.
@@ -64,14 +68,35 @@ func (s CatalogState) Version() string {
 
 // CheckSize refuses a catalog that is too large to be read or applied as a whole.
 func (s CatalogState) CheckSize() error {
-	if max(len(s.Credits), len(s.Features), len(s.Plans)) > MaxCatalogItems {
+	return checkCatalogSize(len(s.Credits), len(s.Features), len(s.Plans), s.terms())
+}
+
+func checkCatalogSize(credits, features, plans, terms int) error {
+	if max(credits, features, plans) > MaxCatalogItems || terms > MaxCatalogTerms {
 		return fault.New(fault.CatalogTooLarge)
 	}
 	return nil
 }
 
-// check refuses a draft that names an item twice.
+func (s CatalogState) terms() (count int) {
+	for _, p := range s.Plans {
+		count += p.TermCount()
+	}
+	return count
+}
+
+// TermCount is how many limits, grants and multipliers the plan has.
+func (p Plan) TermCount() int { return len(p.Limits) + len(p.Grants) + len(p.Multipliers) }
+
+// check refuses a draft that names an item twice, or that no catalog can be as large as.
 func (d CatalogDraft) check() error {
+	terms := 0
+	for _, p := range d.Plans {
+		terms += len(p.Limits) + len(p.Grants) + len(p.Multipliers)
+	}
+	if err := checkCatalogSize(len(d.Credits), len(d.Features), len(d.Plans), terms); err != nil {
+		return err
+	}
 	for _, err := range []error{
 		checkUnique("credits", "credit", d.Credits, func(c metering.Credit) string { return c.Key }),
 		checkUnique("features", "feature", d.Features, func(f metering.Feature) string { return f.Key }),

@@ -156,7 +156,7 @@ var catalogue = map[Code]entry{
 	FeedExpired:             {Conflict, "Notifications after this number have been deleted. Note the feed's last number, copy the current state, then continue after that number."},
 	PaymentNotRefundable:    {Conflict, "This payment can't be refunded here. Refund it in the payment provider's dashboard."},
 	CatalogChanged:          {Conflict, "The catalog changed since you read it. Nothing was applied. Preview your changes again, then apply them with the new version."},
-	CatalogTooLarge:         {Conflict, "A catalog can be read or applied as a whole with at most 500 credits, 500 features and 500 plans."},
+	CatalogTooLarge:         {Conflict, "A catalog can be read or applied as a whole with at most 500 credits, 500 features and 500 plans, and 20,000 limits, grants and multipliers of all plans together."},
 	TooManyEndpoints:        {Conflict, "This application already has 20 webhook endpoints, the maximum. Delete one first."},
 }
 

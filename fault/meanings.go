@@ -189,7 +189,7 @@ var meanings = map[Code]Meaning{
 		"Preview the catalog again, review the changes, and apply it with the new version.",
 	},
 	CatalogTooLarge: {
-		"The application has, or would get, more than 500 credits, features or plans.",
+		"The application has, or would get, more than 500 credits, features or plans, or more than 20,000 limits, grants and multipliers in its plans.",
 		"Read and update the items one by one with their own operations.",
 	},
 	TooManyEndpoints: {

@@ -44,7 +44,7 @@ func (tx appTx) readCatalog(ctx context.Context) (state billing.CatalogState, er
 	if state.Features, err = pg.Collect(ctx, tx, listFeatures, readFeature, all.Start(), all.OneMore()); err != nil {
 		return state, err
 	}
-	if state.Plans, err = pg.Collect(ctx, tx, listPlans, ledger.ReadPlan, all.Start(), all.OneMore()); err != nil {
+	if state.Plans, err = pg.Collect(ctx, tx, listPlans, ledger.ReadCatalogPlan(), all.Start(), all.OneMore()); err != nil {
 		return state, err
 	}
 	slices.SortFunc(state.Credits, func(a, b metering.Credit) int { return strings.Compare(a.Key, b.Key) })

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"testing"
 
+	"purser/billing"
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
@@ -220,4 +221,25 @@ func wantOneWinner(t *testing.T, errs []error, others fault.Code) {
 	if won != 1 {
 		t.Errorf("%d of %d got through", won, len(errs))
 	}
+}
+
+// TestACatalogOfTooManyTermsIsNotRead has plans that take more memory than a comparison may.
+func TestACatalogOfTooManyTermsIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := newStorefront(t, storetest.Open(t))
+	add := func(from, to int) {
+		storetest.Exec(t, storetest.URL(t), `
+			INSERT INTO plans (app_id, id, org_id, key, name, amount_cents, currency, billing_interval, terms, topups_enabled, active, revision, sync_status, sync_version, price_number, created_at)
+			SELECT app_id, gen_random_uuid(), org_id, 'large-' || n, name, amount_cents, currency, billing_interval, $2::jsonb || jsonb_build_object('multipliers',
+				(SELECT jsonb_agg(jsonb_build_object('featureId', $3::text, 'featureKey', 'messages', 'basisPoints', 10000)) FROM generate_series(1, 100))),
+				topups_enabled, active, revision, sync_status, sync_version, price_number, created_at
+			FROM plans, generate_series($4::int, $5::int) n WHERE app_id = $1 AND key = 'pro'`, s.application.ID, "{}", s.feature.ID.String(), from, to)
+	}
+	add(1, billing.MaxCatalogTerms/100-1)
+	if state, err := s.Catalog(t.Context()); err != nil || len(state.Plans) != billing.MaxCatalogTerms/100 {
+		t.Fatalf("%d plans, %v", len(state.Plans), err)
+	}
+	add(billing.MaxCatalogTerms/100, billing.MaxCatalogTerms/100)
+	_, err := s.Catalog(t.Context())
+	wantFault(t, err, fault.CatalogTooLarge)
 }

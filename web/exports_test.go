@@ -4,6 +4,7 @@ import (
 	"mime"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -170,6 +171,39 @@ func TestAnAuditLogOfLargeEntriesIsExportedInParts(t *testing.T) {
 	rest := owner.get(t, r.orgPath("audit.csv")+"?before=138")
 	if name := fileName(t, rest); name != r.org.Slug+"-audit-before-138.csv" || strings.Count(rest.body, "\n") != 138 {
 		t.Errorf("the rest of %d lines is called %s", strings.Count(rest.body, "\n"), name)
+	}
+}
+
+// TestComparisonsOfCatalogsAreBounded holds comparisons in memory that no client reads.
+func TestComparisonsOfCatalogsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	member := r.join(t, tenancy.Owner)
+	live := r.newApplication(t, r.org, "Shop", true)
+	path := r.appPath("catalog", "copy") + "?to=" + live.Slug
+	writing, free := make(chan struct{}), make(chan struct{})
+	var clients errgroup.Group
+	for range 2 {
+		clients.Go(func() error {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			for _, cookie := range member.cookies {
+				request.AddCookie(cookie)
+			}
+			r.server.Config.Handler.ServeHTTP(stuckClient{httptest.NewRecorder(), writing, free}, request)
+			return nil
+		})
+		<-writing
+	}
+	if third := member.get(t, path); third.status != http.StatusTooManyRequests || !strings.Contains(third.body, "Too many catalogs") || third.header.Get("Retry-After") == "" {
+		t.Errorf("a third comparison is answered with %d", third.status)
+	}
+	if form := member.post(t, path, url.Values{"to": {live.Slug}, "confirm": {"no"}}); form.status != http.StatusTooManyRequests {
+		t.Errorf("a copy is answered with %d", form.status)
+	}
+	close(free)
+	noError(t, clients.Wait())
+	if again := member.get(t, path); again.status != http.StatusOK {
+		t.Errorf("once they are sent, it is answered with %d", again.status)
 	}
 }
 

@@ -31,7 +31,7 @@ func (s *Pages) Routes() []site.Route {
 		site.Post(app+"/plans/{key}/edit", tenancy.PlansWrite, site.With(pathPlan, s.updatePlan)),
 		site.Post(app+"/plans/{key}/sync", tenancy.PlansWrite, site.With(pathPlan, s.retrySync)),
 
-		site.Get(app+"/catalog/copy", tenancy.PlansWrite, s.copyPage),
-		site.Post(app+"/catalog/copy", tenancy.PlansWrite, s.copyCatalog),
+		site.Get(app+"/catalog/copy", tenancy.PlansWrite, s.Comparison(s.copyPage)),
+		site.Post(app+"/catalog/copy", tenancy.PlansWrite, s.Comparison(s.copyCatalog)),
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"purser/fault"
+	"purser/httpd"
+	"purser/ids"
 )
 
 // CSVFile responds with a CSV attachment.
@@ -68,12 +70,25 @@ const exportsAtOnce = 3
 // Export bounds the files that are in memory, each until its client has read it. Others
 // are refused.
 func (s *Site) Export(file func(*Request) (Response, error)) func(*Request) (Response, error) {
+	return aFewAtOnce(s.exports, "Too many exports are in progress. Try again in a moment.", file)
+}
+
+// comparisonsAtOnce bounds the memory of comparisons of catalogs, of which an organization has
+// two at most: one takes up to 30 MB.
+const comparisonsAtOnce = 3
+
+// Comparison bounds the comparisons of catalogs that are in memory, as Export does for files.
+func (s *Site) Comparison(page func(*Request) (Response, error)) func(*Request) (Response, error) {
+	return aFewAtOnce(s.comparisons, "Too many catalogs are being compared. Try again in a moment.", page)
+}
+
+func aFewAtOnce(running *httpd.InFlight[ids.ID], refusal string, handle func(*Request) (Response, error)) func(*Request) (Response, error) {
 	return func(req *Request) (Response, error) {
-		if s.exports.Enter(req.Org.ID, 1) != nil {
-			return Response{}, fault.Newf(fault.Overloaded, "Too many exports are in progress. Try again in a moment.")
+		if running.Enter(req.Org.ID, 1) != nil {
+			return Response{}, fault.Newf(fault.Overloaded, "%s", refusal)
 		}
-		req.afterSend = func() { s.exports.Leave(req.Org.ID, 1) }
-		return file(req)
+		req.afterSend = func() { running.Leave(req.Org.ID, 1) }
+		return handle(req)
 	}
 }
 

@@ -53,6 +53,7 @@ type Site struct {
 	sessions    *scs.SessionManager
 	crossOrigin *http.CrossOriginProtection
 	exports     *httpd.InFlight[ids.ID] // by organization
+	comparisons *httpd.InFlight[ids.ID]
 	notices     *lru.Cache[ids.ID, *rate.Limiter]
 	// Bytes of pages that are not sent yet.
 	unsentByUser    *httpd.InFlight[ids.ID]
@@ -80,6 +81,7 @@ func New(options Options) *Site {
 		HTTPS:           strings.HasPrefix(options.BaseURL, "https://"),
 		crossOrigin:     http.NewCrossOriginProtection(),
 		exports:         httpd.NewInFlight[ids.ID](exportsAtOnce),
+		comparisons:     httpd.NewInFlight[ids.ID](comparisonsAtOnce),
 		unsentByUser:    httpd.NewInFlight[ids.ID](unsentBytes),
 		unsentByNetwork: httpd.NewInFlight[netip.Prefix](unsentBytes),
 		notices:         newNotices(),

@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/store/internal/pg"
 )
 
@@ -30,4 +31,17 @@ func ReadPlan(row pgx.CollectableRow) (billing.Plan, error) {
 	lists, grants, err := DecodeTerms(terms)
 	p.Limits, p.Multipliers, p.Grants = lists.Limits, lists.Multipliers, grants
 	return p, err
+}
+
+// ReadCatalogPlan is ReadPlan for a catalog that is read as a whole. It counts terms while they
+// arrive: those of all plans could take more memory than a server has.
+func ReadCatalogPlan() pgx.RowToFunc[billing.Plan] {
+	terms := 0
+	return func(row pgx.CollectableRow) (billing.Plan, error) {
+		p, err := ReadPlan(row)
+		if terms += p.TermCount(); err == nil && terms > billing.MaxCatalogTerms {
+			err = fault.New(fault.CatalogTooLarge)
+		}
+		return p, err
+	}
 }
