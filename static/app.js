@@ -1,5 +1,6 @@
 // What needs a script and cannot be done without: the clipboard, forgetting a secret,
-// rows that are links as a whole, and times and days in the visitor's zone. Everything else works as plain links and forms.
+// forms that are sent once, rows that are links as a whole, and times and days in the
+// visitor's zone. Everything else works as plain links and forms.
 
 // Copy buttons are rendered hidden, so that every shown button works.
 // Browsers offer the clipboard only on https and on localhost.
@@ -170,6 +171,19 @@ if (!document.querySelector(".docs-columns")) {
   const secure = location.protocol === "https:" ? "; Secure" : "";
   document.cookie = `zone=${inUTC ? "" : zone}; Path=/; Max-Age=${inUTC ? 0 : 31536000}; SameSite=Lax${secure}`;
 }
+
+// A double click sends a form once: the second response would replace the first, which may
+// show a secret. A request that was stopped tells no event, so a form can be sent again after
+// some seconds, and after Back.
+const sendingTime = 10_000;
+let sentAt = new WeakMap();
+document.addEventListener("submit", (event) => {
+  if (event.defaultPrevented || event.target.method !== "post") return;
+  const now = performance.now();
+  if (now - sentAt.get(event.target) < sendingTime) event.preventDefault();
+  else sentAt.set(event.target, now);
+});
+addEventListener("pageshow", () => { sentAt = new WeakMap(); });
 
 // A browser keeps the page that was left, to show it again on Back. A secret that
 // is shown once must not be in it.

@@ -25,9 +25,10 @@ import (
 )
 
 var (
-	webhookSecret   = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`)
-	endpointIDField = regexp.MustCompile(`name="id" value="(whe_[0-9a-z]{26})"`)
-	revisionField   = regexp.MustCompile(`name="revision" value="(\d+)"`)
+	webhookSecret      = regexp.MustCompile(`whsec_[0-9A-Za-z+/]{43}=`)
+	endpointIDField    = regexp.MustCompile(`name="id" value="(whe_[0-9a-z]{26})"`)
+	previousUntilField = regexp.MustCompile(`name="previous_until" value="(\d+)"`)
+	revisionField      = regexp.MustCompile(`name="revision" value="(\d+)"`)
 )
 
 // hooksHarness is a site that sends webhooks, also to this machine.
@@ -229,13 +230,23 @@ func TestWebhookPages(t *testing.T) {
 		}
 	})
 	t.Run("a rotation shows another secret, once", func(t *testing.T) {
-		rotate := url.Values{"revision": {revisionIn(t, b.get(t, path))}, "overlap": {"3600"}}
+		opened := b.get(t, path)
+		rotate := url.Values{"revision": {revisionIn(t, opened)}, "previous_until": {previousUntilField.FindStringSubmatch(opened.body)[1]}, "overlap": {"3600"}}
+		// A change between opening and sending is not a rotation.
+		b.post(t, path+"/status", url.Values{"status": {"paused"}})
+		b.post(t, path+"/status", url.Values{"status": {"enabled"}})
+		stale := b.post(t, path+"/rotate", rotate)
+		if stale.status != http.StatusSeeOther {
+			t.Errorf("of a changed endpoint, it answers %d", stale.status)
+		}
+		wantTexts(t, b.get(t, stale.location).body, "Nothing was rotated.")
+		rotate.Set("revision", revisionIn(t, b.get(t, path)))
 		rotated := b.post(t, path+"/rotate", rotate)
 		next := webhookSecret.FindString(rotated.body)
 		if rotated.status != http.StatusOK || next == "" || next == secret || !strings.Contains(rotated.body, "signed with both secrets") {
 			t.Errorf("it answers %d", rotated.status)
 		}
-		if again := b.post(t, path+"/rotate", rotate); again.status != http.StatusSeeOther || webhookSecret.MatchString(again.body) {
+		if again := b.post(t, path+"/rotate", rotate); again.status != http.StatusConflict || webhookSecret.MatchString(again.body) || !strings.Contains(again.body, "already rotated") || !strings.Contains(again.body, "then stops signing") {
 			t.Errorf("sent again, it answers %d", again.status)
 		}
 		wantTexts(t, b.get(t, path).body, "Previous secret signs until")

@@ -66,4 +66,6 @@ var pageMutants = []mutant{
 		once("billing/catalog_diff.go", "terms += item.After.TermCount() - item.Before.TermCount()", "terms += 0 * item.After.TermCount()")),
 	bug("a search skips wallets at the end of a scan", "./store", "TestSearchWallets",
 		once("store/reports/search.go", "next.Before = found[len(found)-1].ID", "next.Before = found[0].ID")),
+	bug("a rotation sent twice says that nothing was rotated", "./web", "TestWebhookPages",
+		once("web/developers/webhook_actions.go", "if req.Form.Raw(\"previous_until\") == strconv.FormatInt(e.PreviousUntil, 10) {", "if req.Form.Raw(\"previous_until\") != \"\" {")),
 }

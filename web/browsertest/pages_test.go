@@ -222,6 +222,26 @@ func TestComponents(t *testing.T) {
 		tab.Wait("button[data-copy]")
 	})
 
+	t.Run("sends a form once, and again after Back", func(t *testing.T) {
+		t.Parallel()
+		tab := Open(t, Desktop)
+		tab.Visit(address + "/gallery")
+		sent := tab.Evaluate(`(() => {
+			let sent = 0;
+			addEventListener("submit", (event) => { if (!event.defaultPrevented) sent++; event.preventDefault(); });
+			const form = document.querySelector("#revoke form");
+			for (const input of form.querySelectorAll("input")) input.required = false;
+			form.requestSubmit(); form.requestSubmit();
+			const once = sent;
+			dispatchEvent(new PageTransitionEvent("pageshow"));
+			form.requestSubmit();
+			return once + " " + sent;
+		})()`)
+		if sent != "1 2" {
+			t.Errorf("a double click and one after Back send %s forms", sent)
+		}
+	})
+
 	t.Run("forgets a secret when the page is left", func(t *testing.T) {
 		t.Parallel()
 		tab := Open(t, Desktop)

@@ -160,14 +160,28 @@ func (s *Pages) rotateEndpoint(req *site.Request, e notify.Endpoint) (site.Respo
 	}
 	rotated, secret, err := s.Deliveries.Rotate(req.Context, req.Scope(), req.Actor(), e.ID, revision, time.Duration(seconds)*time.Second)
 	if fault.Is(err, fault.RevisionConflict) {
-		// A resubmitted form would replace the secret that was just shown.
-		return req.Done(req.EndpointPath(e.ID), "The endpoint has changed since the page was opened. Nothing was rotated.")
+		return notRotated(req)
 	}
 	if err != nil {
 		return site.Response{}, err
 	}
 	return site.ShowOnce(notifypage.NewSecret(notifypage.EndpointSecret{
 		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Endpoint: rotated, Secret: secret, Rotated: true, Overlap: seconds > 0,
+	})), nil
+}
+
+// notRotated responds to a form whose endpoint has changed since: sent twice, it would
+// replace the secret that was just shown. Each rotation sets when the previous secret ends.
+func notRotated(req *site.Request) (site.Response, error) {
+	e, err := pathEndpoint(req)
+	if err != nil {
+		return site.Response{}, err
+	}
+	if req.Form.Raw("previous_until") == strconv.FormatInt(e.PreviousUntil, 10) {
+		return req.Done(req.EndpointPath(e.ID), "The endpoint has changed since the page was opened. Nothing was rotated.")
+	}
+	return site.Conflict(notifypage.AlreadyRotated(notifypage.EndpointSecret{
+		Frame: req.Frame(notifypage.Title(e), "webhooks"), Base: req.AppPath("webhooks"), Endpoint: e, Overlap: e.PreviousUntil > req.Site.Now(),
 	})), nil
 }
 
