@@ -76,6 +76,7 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		"sum usage of a wallet":                 {fmt.Sprintf("%s, true, '%s', %d, %d, NULL", starts, one, day.Start, day.End) + first, 2},
 		"list wallets with usage":               {fmt.Sprintf("ARRAY[%s]::bigint[], '%s', 11", month, ids.ID{}), 12},
 		"sum usage by wallet":                   {fmt.Sprintf("%d, %d, %s, NULL, true, ARRAY['%s']::uuid[], '%[5]s', 0, '%[5]s', '%[5]s', 100", day.Start, day.End, starts, one, ids.ID{}), 2},
+		"largest wallets":                       {fmt.Sprintf("ARRAY['%s']::uuid[], %d, %d, NULL, NULL, 'events', 100, 10", one, day.Start, day.End), 2},
 		"top wallets of a month":                {month + ", 10", 10},
 		"verify usage by hour":                  {fmt.Sprintf("ARRAY['%s']::uuid[], %d", one, day.End), 24},
 		"select settled usage":                  {"", 1},

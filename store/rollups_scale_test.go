@@ -95,6 +95,10 @@ func TestUsageAtScale(t *testing.T) {
 			_, err := b.Rollups().Top(t.Context(), end-1, 10)
 			return err
 		},
+		"largest customers": func() error {
+			_, _, err := b.Rollups().LargestWallets(t.Context(), rollups.Query{Buckets: month}, rollups.Events, ids.ID{}, 10)
+			return err
+		},
 		"revenue and liability": func() error {
 			_, err := b.Rollups().Finance(t.Context(), end-30*24*rollup.Hour, end, end)
 			return err

@@ -194,6 +194,33 @@ func TestUsageAddsUpToTheEvents(t *testing.T) {
 		if len(top) != 1 || top[0].Identity != "bob" || top[0].Credit != "tokens" || top[0].Charged.String() != "3500" {
 			t.Errorf("top: %+v", top)
 		}
+		all := b.allUsage(t, rollups.Query{Buckets: thisYear(t, rollup.ByMonth)})
+		for _, c := range []struct {
+			feature, want string
+			by            rollups.Measure
+			credit        ids.ID
+		}{
+			{"", "ann bob", rollups.Events, ids.ID{}},
+			{"", "bob ann", rollups.Charged, all.Rows[0].CreditID},
+			{"plain", "bob ann", rollups.Quantity, all.Rows[0].CreditID},
+			{"limited", "ann", rollups.Events, ids.ID{}},
+			{"", "", rollups.Charged, ids.New()},
+		} {
+			largest, ok, err := b.Rollups().LargestWallets(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth), FeatureKey: c.feature}, c.by, c.credit, 10)
+			noError(t, err)
+			var names []string
+			for _, w := range largest {
+				names = append(names, w.Identity)
+			}
+			if got := strings.Join(names, " "); got != c.want || !ok {
+				t.Errorf("by %s of %q: %s, expected %s", c.by, c.feature, got, c.want)
+			}
+		}
+		largest, _, err := b.Rollups().LargestWallets(t.Context(), rollups.Query{Buckets: thisYear(t, rollup.ByMonth)}, rollups.Events, ids.ID{}, 1)
+		noError(t, err)
+		if len(largest) != 1 || largest[0].Identity != "ann" {
+			t.Errorf("the largest one is %v", largest)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"purser/fault"
+	"purser/ids"
 	"purser/metering/rollup"
 	"purser/store/rollups"
 )
@@ -63,5 +64,9 @@ var rollupCalls = []call[rollups.App]{
 	}},
 	{"Top", "", "", "", "", func(ctx context.Context, a rollups.App, _ fixture) (any, error) {
 		return a.Top(ctx, moment, 10)
+	}},
+	{"LargestWallets", "", "", "", "", func(ctx context.Context, a rollups.App, h fixture) (any, error) {
+		list, _, err := a.LargestWallets(ctx, h.usageQuery(func(*rollups.Query) {}), rollups.Events, ids.ID{}, 10)
+		return list, err
 	}},
 }

@@ -191,6 +191,23 @@ func TestUsageByCustomer(t *testing.T) {
 		}
 		says(t, support.get(t, d.appPath("usage.csv")+"?identity=customer-04"), http.StatusOK, ",messages,,tokens,1,0,5,0,7.5,7500000000,,customer-04")
 	})
+	t.Run("the largest are those of the chosen feature and measure", func(t *testing.T) {
+		for _, identity := range []string{"customer-00", "customer-00", "customer-01"} {
+			d.track(t, d.use(identity, "daily", 1))
+		}
+		d.settleUsage(t)
+		got := support.get(t, page+"?by=customer&feature=daily")
+		says(t, got, http.StatusOK, "customer-00", "customer-01")
+		if strings.Contains(got.body, "customer-11") || strings.Contains(got.body, "All others") {
+			t.Error("customers who didn't use the feature are named, or one who did isn't")
+		}
+		says(t, support.get(t, page+"?by=customer&feature=daily&show=quantity"), http.StatusOK, "customer-01")
+		got = support.get(t, page+"?by=customer&show=events")
+		if first, second := strings.Index(got.body, "customer-00"), strings.Index(got.body, "customer-01"); first < 0 || second < first {
+			t.Error("customers with most events are not the first")
+		}
+		says(t, support.get(t, page+"?feature=daily"), http.StatusOK, "(UTC), of all features.")
+	})
 }
 
 func TestDaysAreThoseOfTheViewer(t *testing.T) {

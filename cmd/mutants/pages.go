@@ -68,4 +68,8 @@ var pageMutants = []mutant{
 		once("store/reports/search.go", "next.Before = found[len(found)-1].ID", "next.Before = found[0].ID")),
 	bug("a rotation sent twice says that nothing was rotated", "./web", "TestWebhookPages",
 		once("web/developers/webhook_actions.go", "if req.Form.Raw(\"previous_until\") == strconv.FormatInt(e.PreviousUntil, 10) {", "if req.Form.Raw(\"previous_until\") != \"\" {")),
+	bug("usage by customer names those who were charged most of all features", "./web", "TestUsageByCustomer",
+		once("web/support/usage_customers.go", "if in.show == string(rollups.Charged) && in.FeatureKey == \"\" {", "if in.show == string(rollups.Charged) {")),
+	bug("usage by customer names those who were charged most, whatever is measured", "./web", "TestUsageByCustomer",
+		once("web/support/usage_customers.go", "if in.show == string(rollups.Charged) && in.FeatureKey == \"\" {", "if in.FeatureKey == \"\" {")),
 }

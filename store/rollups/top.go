@@ -44,3 +44,71 @@ func readTopWallet(row pgx.CollectableRow) (w TopWallet, err error) {
 	err = row.Scan(&w.WalletID, &w.Identity, &w.CreditID, &w.Credit, &w.Events, (*pg.Total)(&w.Charged))
 	return w, err
 }
+
+// Measure is what the sizes of customers are compared by.
+type Measure string
+
+const (
+	Charged  Measure = "charged"
+	Events   Measure = "events"
+	Quantity Measure = "quantity"
+)
+
+// Customer is a wallet and its identity.
+type Customer struct {
+	WalletID ids.ID
+	Identity string
+}
+
+const (
+	// comparedWallets and comparedSums are how many active wallets, and how many of their
+	// sums by hour, LargestWallets reads at most: a few seconds.
+	comparedWallets = 50_000
+	comparedSums    = 500_000
+)
+
+// Every sum that is read counts for the limit, also those of other features and credits.
+var largestWallets = pg.Declare("largest wallets", `
+	SELECT s.wallet_id, w.identity, s.size IS NOT NULL, s.read
+	FROM (
+		SELECT h.wallet_id, (sum(count(*)) OVER ())::bigint AS read, CASE $7 WHEN 'events' THEN sum(h.events) FILTER (WHERE h.counts)
+			WHEN 'quantity' THEN sum(h.quantity) FILTER (WHERE h.counts) ELSE sum(h.charged_nanocredits) FILTER (WHERE h.counts) END AS size
+		FROM (
+			SELECT a.wallet_id, t.events, t.quantity, t.charged_nanocredits, ($5::uuid IS NULL OR t.feature_id = $5) AND ($6::uuid IS NULL OR t.credit_id = $6) AS counts
+			FROM unnest($2::uuid[]) AS a (wallet_id) CROSS JOIN LATERAL (
+				SELECT u.feature_id, u.credit_id, u.events, u.quantity, u.charged_nanocredits FROM usage_hours u
+				WHERE u.app_id = $1 AND u.wallet_id = a.wallet_id AND u.hour >= $3 AND u.hour < $4) t
+			LIMIT $8) h
+		GROUP BY h.wallet_id
+		ORDER BY size DESC NULLS LAST, h.wallet_id LIMIT $9
+	) s CROSS JOIN LATERAL (SELECT identity FROM wallets WHERE app_id = $1 AND id = s.wallet_id LIMIT 1) w
+	ORDER BY s.size DESC NULLS LAST, s.wallet_id`)
+
+// LargestWallets lists the customers with most of a measure in the range and the feature of
+// a query, at most limit. Amounts are those of one credit; events are those of all if it is
+// zero. It reports false if there are more customers than it compares.
+func (a App) LargestWallets(ctx context.Context, q Query, by Measure, credit ids.ID, limit int) (list []Customer, ok bool, err error) {
+	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		feature, err := q.feature(ctx, tx)
+		if err != nil {
+			return err
+		}
+		wallets, err := pg.Collect(ctx, tx, activeWallets, pgx.RowTo[ids.ID], months(q.Buckets), ids.ID{}, comparedWallets+1)
+		if ok = len(wallets) <= comparedWallets; !ok || err != nil {
+			return err
+		}
+		list = nil
+		_, err = pg.Collect(ctx, tx, largestWallets, func(row pgx.CollectableRow) (struct{}, error) {
+			var c Customer
+			var counts bool
+			var read int64
+			err := row.Scan(&c.WalletID, &c.Identity, &counts, &read)
+			if ok = read <= comparedSums; counts {
+				list = append(list, c)
+			}
+			return struct{}{}, err
+		}, wallets, q.Buckets.From(), q.Buckets.End, feature, pg.OrNull(credit), string(by), comparedSums+1, limit)
+		return err
+	})
+	return list, ok, err
+}

@@ -16,8 +16,8 @@ import (
 // customersPerRead is how many customers an export reads at once.
 const customersPerRead = 200
 
-// customerUsage splits usage by customer: those who were charged most in the months of the
-// range each on their own, and all others together, without a wallet.
+// customerUsage splits usage by customer: the largest of the chosen measure each on their
+// own, and all others together, without a wallet.
 func (in usageInput) customerUsage(req *site.Request, credits []metering.Credit) (rollups.Usage, error) {
 	q := in.Query
 	q.ByFeature, q.ByKey = false, false
@@ -25,7 +25,7 @@ func (in usageInput) customerUsage(req *site.Request, credits []metering.Credit)
 	if err != nil {
 		return all, err
 	}
-	largest, err := largestCustomers(req, in.Buckets, creditOf(in.credit, credits, all))
+	largest, err := in.largestCustomers(req, creditOf(in.credit, credits, all), all)
 	if err != nil {
 		return all, err
 	}
@@ -49,9 +49,27 @@ func (in usageInput) customerUsage(req *site.Request, credits []metering.Credit)
 	return named, nil
 }
 
-// largestCustomers are those who were charged most of a credit in the months that the
-// range has a part of.
-func largestCustomers(req *site.Request, b rollup.Buckets, credit string) ([]rollups.TopWallet, error) {
+// largestCustomers are those with most of the chosen measure, feature and credit.
+func (in usageInput) largestCustomers(req *site.Request, credit string, all rollups.Usage) ([]rollups.Customer, error) {
+	if in.show == string(rollups.Charged) && in.FeatureKey == "" {
+		return mostCharged(req, in.Buckets, credit)
+	}
+	var of ids.ID // of all credits, for events
+	for id, c := range all.Credits {
+		if c.Key == credit && in.show != string(rollups.Events) {
+			of = id
+		}
+	}
+	list, ok, err := req.Site.Store.Rollups(req.Scope()).LargestWallets(req.Context, in.Query, rollups.Measure(in.show), of, maxTopCustomers)
+	if !ok && err == nil {
+		err = fault.Newf(fault.InvalidRequest, "There are too many customers to compare. Choose a shorter range, or credits charged for all features.")
+	}
+	return list, err
+}
+
+// mostCharged are those who were charged most of a credit in the months that the range has
+// a part of. These are read by index, however many customers there are.
+func mostCharged(req *site.Request, b rollup.Buckets, credit string) (customers []rollups.Customer, err error) {
 	charged := map[ids.ID]rollups.TopWallet{}
 	for month := metering.MonthOf(b.From()); month.Start < min(b.End, req.Now()); month = metering.MonthOf(month.End) {
 		top, err := req.Site.Store.Rollups(req.Scope()).Top(req.Context, month.Start, maxTopCustomers)
@@ -68,7 +86,10 @@ func largestCustomers(req *site.Request, b rollup.Buckets, credit string) ([]rol
 	list := slices.SortedFunc(maps.Values(charged), func(a, b rollups.TopWallet) int {
 		return cmp.Or(compareTotals(b.Charged, a.Charged), slices.Compare(a.WalletID[:], b.WalletID[:]))
 	})
-	return list[:min(len(list), maxTopCustomers)], nil
+	for _, w := range list[:min(len(list), maxTopCustomers)] {
+		customers = append(customers, rollups.Customer{WalletID: w.WalletID, Identity: w.Identity})
+	}
+	return customers, nil
 }
 
 func compareTotals(a, b metering.Total) int {
