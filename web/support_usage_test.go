@@ -156,6 +156,47 @@ func TestUsageOfTooManyFeatures(t *testing.T) {
 	says(t, support.get(t, d.walletPath(t, "ann")+"/usage"), http.StatusOK, "Credits charged by day")
 }
 
+// Usage without charges is usage: the page says so instead of an empty chart.
+func TestUsageThatWasFree(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	page := d.appPath("usage")
+	for key, cost := range map[string]metering.Amount{"free": 0, "tiny": 1} {
+		_, err := d.tenant.CreateFeature(t.Context(), metering.Feature{
+			ID: ids.New(), Key: key, Name: key, Unit: "message", CreditKey: "tokens", Cost: cost, QuantityPerUnit: 1,
+			PricingMode: metering.Fixed, Deduplication: metering.DeduplicateNone, Revision: 1, CreatedAt: d.site.Now(),
+		})
+		noError(t, err)
+	}
+	noError(t, d.tenant.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "other", Name: "Other", Unit: "other", Revision: 1, CreatedAt: d.site.Now()}))
+	d.deposit(t, "ann", 10)
+	d.track(t, d.use("ann", "free", 1))
+	d.settleUsage(t)
+	for query, want := range map[string]string{
+		"":                            "All usage in this range was free",
+		"?feature=free":               "All usage in this range was free",
+		"?credit=other":               "No usage in this credit",
+		"?credit=other&show=quantity": "No usage in this credit",
+		"?range=last":                 "No usage in this range",
+		"?show=events":                "Show data",
+		"?show=quantity&feature=free": "Show data",
+		"?show=charged&by=customer":   "All usage in this range was free",
+	} {
+		got := support.get(t, page+query)
+		says(t, got, http.StatusOK, want)
+		if link := strings.Contains(got.body, "Show events"); link != strings.Contains(want, " usage in this ") && query != "?range=last" {
+			t.Errorf("%s leads to the events: %t", query, link)
+		}
+	}
+	if got := support.get(t, page+"?feature=free"); !strings.Contains(got.body, "?feature=free&amp;show=events") {
+		t.Error("the link to events forgets the feature")
+	}
+	d.track(t, d.use("ann", "tiny", 1))
+	d.settleUsage(t)
+	says(t, support.get(t, page), http.StatusOK, "Show data")
+}
+
 func TestUsageByCustomer(t *testing.T) {
 	t.Parallel()
 	d := newSupportHarness(t)

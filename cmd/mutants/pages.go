@@ -72,4 +72,8 @@ var pageMutants = []mutant{
 		once("web/support/usage_customers.go", "if in.show == string(rollups.Charged) && in.FeatureKey == \"\" {", "if in.show == string(rollups.Charged) {")),
 	bug("usage by customer names those who were charged most, whatever is measured", "./web", "TestUsageByCustomer",
 		once("web/support/usage_customers.go", "if in.show == string(rollups.Charged) && in.FeatureKey == \"\" {", "if in.FeatureKey == \"\" {")),
+	bug("usage that was free is said to be none", "./web", "TestUsageThatWasFree",
+		once("web/support/usage_chart.go", "\tif len(u.Rows) == 0 {\n\t\treturn supportpage.UsageEmpty", "\tif in.show == \"charged\" {\n\t\treturn supportpage.UsageEmpty")),
+	bug("charges below a millionth of a credit are said to be none", "./web", "TestUsageThatWasFree",
+		once("web/support/usage_chart.go", "micros = max(micros, 1)", "micros = max(micros, 0)")),
 }

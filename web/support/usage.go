@@ -74,7 +74,7 @@ func (s *Pages) usageReport(req *site.Request, bys []component.Option) (site.Res
 		return site.Response{}, err
 	}
 	view.Tiles = usageTiles(in, found, before)
-	view.Chart = in.chart("usage-chart", found, before)
+	view.Chart, view.Empty = in.chart("usage-chart", found, before), usageEmpty(in, found, list)
 	view.GroupBy, view.Groups = usageGroups(req, in, found)
 	view.Partial, view.Months = in.Dimension != "", in.months
 	view.Clock = usageClock(req, in, list)

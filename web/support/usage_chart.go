@@ -14,10 +14,12 @@ import (
 	"purser/metering/rollup"
 	"purser/store/rollups"
 	"purser/views/component"
+	supportpage "purser/views/page/support"
 	"purser/web/site"
 )
 
-// measure is what the chart shows of a row. Charges are drawn in millionths of a credit.
+// measure is what the chart shows of a row. Charges are drawn in millionths of a credit, and
+// smaller ones as one.
 func (in usageInput) measure(s rollup.Sums) (uint64, string, string) {
 	switch in.show {
 	case "events":
@@ -26,7 +28,11 @@ func (in usageInput) measure(s rollup.Sums) (uint64, string, string) {
 		return wholeOf(s.Quantity.String()), component.DigitsText(s.Quantity.String()), ""
 	default:
 		digits := s.Charged.String()
-		return wholeOf(digits[:max(0, len(digits)-3)]), component.RoundedTotalText(s.Charged), component.TotalText(s.Charged)
+		micros := wholeOf(digits[:max(0, len(digits)-3)])
+		if !s.Charged.IsZero() {
+			micros = max(micros, 1)
+		}
+		return micros, component.RoundedTotalText(s.Charged), component.TotalText(s.Charged)
 	}
 }
 
@@ -113,6 +119,24 @@ func (in usageInput) chart(id string, u, before rollups.Usage) component.Series 
 		series.Bars = append(series.Bars, bar)
 	}
 	return series
+}
+
+// usageEmpty says why the chart has nothing to draw: there can be usage without charges or
+// a quantity.
+func usageEmpty(in usageInput, u rollups.Usage, list site.Listing) supportpage.UsageEmpty {
+	if len(u.Rows) == 0 {
+		return supportpage.UsageEmpty{Title: "No usage in this range", Text: "Usage is added a minute or two after it happens."}
+	}
+	empty := supportpage.UsageEmpty{Events: list.At("show", "events")}
+	switch {
+	case !slices.ContainsFunc(u.Rows, func(r rollups.Row) bool { return in.counts(u, r) }):
+		empty.Title, empty.Text = "No usage in this credit", "Usage in this range was of features with another credit."
+	case in.show == "quantity":
+		empty.Title, empty.Text = "No quantity in this range", "All usage in this range was deduplicated."
+	default:
+		empty.Title, empty.Text = "All usage in this range was free", "It was covered by allowances or deduplicated, or its price is 0."
+	}
+	return empty
 }
 
 // parts are the names of the largest groups and where each group is drawn. All others are
