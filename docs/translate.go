@@ -151,31 +151,23 @@ func resultNames(calls []apiCall) []string {
 // reserved are words of the languages that a path can end with.
 var reserved = map[string]bool{"export": true, "import": true}
 
-// literals is how a language writes values.
-type literals struct {
-	object, list    [2]string // opening and closing
-	key             func(string) string
-	yes, no, absent string
-	trailingComma   bool
-	space           string // inside of an object on one line
-}
-
 var (
-	pythonLiterals     = literals{object: [2]string{"{", "}"}, list: [2]string{"[", "]"}, key: quoted, yes: "True", no: "False", absent: "None", trailingComma: true}
-	typescriptLiterals = literals{object: [2]string{"{", "}"}, list: [2]string{"[", "]"}, key: bareKey, yes: "true", no: "false", absent: "null", trailingComma: true, space: " "}
-	goLiterals         = literals{object: [2]string{"map[string]any{", "}"}, list: [2]string{"[]any{", "}"}, key: quoted, yes: "true", no: "false", absent: "nil", trailingComma: true}
+	pythonLiterals     = literals{object: [2]string{"{", "}"}, list: [2]string{"[", "]"}, key: scalar, yes: "True", no: "False", absent: "None", comma: ",", indent: "    ", columns: 84}
+	typescriptLiterals = literals{object: [2]string{"{", "}"}, list: [2]string{"[", "]"}, key: bareKey, yes: "true", no: "false", absent: "null", comma: ",", space: " ", indent: "    ", columns: 84}
+	goLiterals         = literals{object: [2]string{"map[string]any{", "}"}, list: [2]string{"[]any{", "}"}, key: scalar, yes: "true", no: "false", absent: "nil", comma: ",", indent: "    ", columns: 84}
 )
-
-func quoted(key string) string { return fmt.Sprintf("%q", key) }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func bareKey(key string) string {
-	if identifier.MatchString(key) {
-		return key
+func bareKey(key any) string {
+	if name, _ := key.(string); identifier.MatchString(name) {
+		return name
 	}
-	return quoted(key)
+	return scalar(key)
 }
+
+// argumentColumn is where the argument of a typical call begins.
+const argumentColumn = 32
 
 // argument is a body as the second argument of a call.
 func argument(l literals, body *openapi.Object) string {
@@ -183,70 +175,4 @@ func argument(l literals, body *openapi.Object) string {
 		return ""
 	}
 	return ", " + l.write(body, "", argumentColumn)
-}
-
-// Where the argument of a typical call begins, and where a line is full.
-const argumentColumn, lineColumns = 32, 84
-
-func (l literals) write(value any, indent string, column int) string {
-	if line := l.line(value); column+len(line) <= lineColumns {
-		return line
-	}
-	deeper := indent + "    "
-	var out strings.Builder
-	put := func(begin [2]string, parts []string) {
-		out.WriteString(begin[0] + "\n")
-		for i, part := range parts {
-			out.WriteString(deeper + part)
-			if i < len(parts)-1 || l.trailingComma {
-				out.WriteString(",")
-			}
-			out.WriteString("\n")
-		}
-		out.WriteString(indent + begin[1])
-	}
-	var parts []string
-	switch value := value.(type) {
-	case *openapi.Object:
-		for name, member := range value.All() {
-			key := l.key(name) + ": "
-			parts = append(parts, key+l.write(member, deeper, len(deeper)+len(key)))
-		}
-		put(l.object, parts)
-	case []any:
-		for _, item := range value {
-			parts = append(parts, l.write(item, deeper, len(deeper)))
-		}
-		put(l.list, parts)
-	default:
-		return l.line(value)
-	}
-	return out.String()
-}
-
-func (l literals) line(value any) string {
-	var parts []string
-	switch value := value.(type) {
-	case nil:
-		return l.absent
-	case bool:
-		if value {
-			return l.yes
-		}
-		return l.no
-	case *openapi.Object:
-		for name, member := range value.All() {
-			parts = append(parts, l.key(name)+": "+l.line(member))
-		}
-		if len(parts) == 0 {
-			return l.object[0] + l.object[1]
-		}
-		return l.object[0] + l.space + strings.Join(parts, ", ") + l.space + l.object[1]
-	case []any:
-		for _, item := range value {
-			parts = append(parts, l.line(item))
-		}
-		return l.list[0] + strings.Join(parts, ", ") + l.list[1]
-	}
-	return scalar(value)
 }
