@@ -57,12 +57,12 @@ func (w worker) lock(ctx context.Context, tx *pg.Tx, r *run) error {
 
 // nextIDs reads ids after those that the run has scanned, and returns how many it read.
 func nextIDs(ctx context.Context, tx *pg.Tx, r *run) (list []place, read int, err error) {
-	_, err = pg.Collect(ctx, tx, listIDs, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, listIDs, func(row pgx.CollectableRow) error {
 		var stored []byte
 		var e place
 		var created int64
 		if err := row.Scan(&stored, &e.wallet, &e.seq, &created); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		read++
 		// Other UUIDs are between these; texts are behind the range.
@@ -73,7 +73,7 @@ func nextIDs(ctx context.Context, tx *pg.Tx, r *run) (list []place, read int, er
 		if e.id = id; packable && created < r.Before {
 			list = append(list, e)
 		}
-		return struct{}{}, nil
+		return nil
 	}, storedID(r.Scanned), storedID(pg.IDAt(r.Before)), idsPerRead)
 	return list, read, err
 }

@@ -97,7 +97,7 @@ func (tx appTx) payments(ctx context.Context, s pg.Statement, args ...any) ([]st
 		bySource[list[i].Source] = &list[i].Payment
 		sources[i] = list[i].Source.ID
 	}
-	_, err = pg.Collect(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, selectPaymentCredits, func(row pgx.CollectableRow) error {
 		var source billing.Source
 		var granted, removed billing.Grant
 		err := row.Scan(&source.Kind, &source.ID, &granted.CreditID, &granted.CreditKey, (*pg.Amount)(&granted.Amount), (*pg.Amount)(&removed.Amount))
@@ -108,7 +108,7 @@ func (tx appTx) payments(ctx context.Context, s pg.Statement, args ...any) ([]st
 				p.TakenBack = append(p.TakenBack, removed)
 			}
 		}
-		return struct{}{}, err
+		return err
 	}, sources)
 	return list, err
 }

@@ -152,15 +152,15 @@ func (tx appTx) pricesNamed(ctx context.Context, remote billing.ProviderSubscrip
 		}
 	}
 	prices := make(map[string]billing.Terms)
-	_, err := pg.Collect(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) error {
 		var price string
 		var text []byte
 		if err := row.Scan(&price, &text); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		terms, err := ledger.ThawTerms(text)
 		prices[price] = terms
-		return struct{}{}, err
+		return err
 	}, named)
 	return prices, err
 }

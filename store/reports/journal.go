@@ -182,11 +182,11 @@ func (tx appTx) openings(ctx context.Context, walletID ids.ID, entries []meterin
 			openings[e.CreditID] = metering.Balance{CreditID: e.CreditID}
 		}
 	}
-	_, err := pg.Collect(ctx, tx, listOpenings, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, listOpenings, func(row pgx.CollectableRow) error {
 		var b metering.Balance
 		err := row.Scan(&b.CreditID, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
 		openings[b.CreditID] = b
-		return struct{}{}, err
+		return err
 	}, walletID, first, first-openingReach, credits)
 	return openings, err
 }

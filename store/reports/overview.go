@@ -119,13 +119,13 @@ func (r *overviewReader) readHours(ctx context.Context, tx appTx) error {
 	for hour := r.since; hour < r.end; hour += hourMillis {
 		r.Hours = append(r.Hours, OverviewDay{Day: hour})
 	}
-	_, err := pg.Collect(ctx, tx, selectTodaysHours, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, selectTodaysHours, func(row pgx.CollectableRow) error {
 		var hour, uses, denials int64
 		err := row.Scan(&hour, &uses, &denials)
 		if i := (hour - r.since) / hourMillis; err == nil && i < int64(len(r.Hours)) {
 			r.Hours[i].Uses, r.Hours[i].Denied = uses, denials
 		}
-		return struct{}{}, err
+		return err
 	}, r.since, r.end)
 	return err
 }
@@ -208,7 +208,7 @@ func (r *overviewReader) readDeposits(ctx context.Context, tx appTx) error {
 }
 
 func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
-	_, err := pg.Collect(ctx, tx, sumDenials, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, sumDenials, func(row pgx.CollectableRow) error {
 		var day, count int64
 		var reason fault.Code
 		err := row.Scan(&day, &reason, &count)
@@ -218,29 +218,29 @@ func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
 		if stats == &r.Now {
 			r.Reasons = addReason(r.Reasons, reason, count)
 		}
-		return struct{}{}, err
+		return err
 	}, r.before, r.end)
 	return err
 }
 
 func (r *overviewReader) readActive(ctx context.Context, tx appTx) error {
 	now, before := sketch.New(), sketch.New()
-	_, err := pg.Collect(ctx, tx, selectActive, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, selectActive, func(row pgx.CollectableRow) error {
 		var day int64
 		var text []byte
 		if err := row.Scan(&day, &text); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		seen, err := sketch.Decode(text)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if day < r.since {
 			before.Merge(seen)
 		} else {
 			now.Merge(seen)
 		}
-		return struct{}{}, nil
+		return nil
 	}, r.before, r.end)
 	r.Now.Active, r.Now.ActiveExact = now.Count()
 	r.Before.Active, r.Before.ActiveExact = before.Count()

@@ -166,14 +166,14 @@ func (tx appTx) unpackedSince(ctx context.Context) (id ids.ID, err error) {
 
 // scanWindow reads the newest events of a window and how many it scanned.
 func (tx appTx) scanWindow(ctx context.Context, l window, q EventQuery, feature *ids.ID, limit int) (list []eventPosition, scanned int, err error) {
-	_, err = pg.Collect(ctx, tx, scanEvents, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, scanEvents, func(row pgx.CollectableRow) error {
 		var transaction, wallet *ids.ID
 		var seq *int64
 		err := row.Scan(&scanned, &transaction, &wallet, &seq)
 		if transaction != nil {
 			list = append(list, eventPosition{*transaction, pg.OrZero(wallet), pg.OrZero(seq)})
 		}
-		return struct{}{}, err
+		return err
 	}, l.start, l.end, l.limit, feature, limit, q.From, q.to())
 	slices.SortFunc(list, func(a, b eventPosition) int { return bytes.Compare(b.TransactionID[:], a.TransactionID[:]) })
 	return list, scanned, err

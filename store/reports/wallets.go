@@ -145,12 +145,12 @@ func (tx appTx) withSubscriptions(ctx context.Context, wallets []metering.Wallet
 	for i, w := range wallets {
 		list[i].Wallet, walletIDs[i], place[w.ID] = w, w.ID, i
 	}
-	_, err := pg.Collect(ctx, tx, selectLiveSubscriptions, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, selectLiveSubscriptions, func(row pgx.CollectableRow) error {
 		s, err := readSubscriptionFound(row)
 		if err == nil {
 			list[place[s.WalletID]].Subscription = &s
 		}
-		return struct{}{}, err
+		return err
 	}, walletIDs)
 	return list, err
 }

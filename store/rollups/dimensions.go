@@ -87,11 +87,11 @@ func addDimensions(ctx context.Context, tx *pg.Tx, from, to ids.ID, events int64
 		return err
 	}
 	d := dimensionSum{known: rollup.Values{}, sums: map[dimensionGroup]rollup.Sums{}}
-	if _, err := pg.Collect(ctx, tx, selectValues, func(row pgx.CollectableRow) (struct{}, error) {
+	if err := pg.Each(ctx, tx, selectValues, func(row pgx.CollectableRow) error {
 		var g dimensionGroup
 		err := row.Scan(&g.day, &g.dimension, &g.value)
 		d.known.Add(g.day, g.dimension, g.value)
-		return struct{}{}, err
+		return err
 	}, days); err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func addDimensions(ctx context.Context, tx *pg.Tx, from, to ids.ID, events int64
 	}
 	for _, end := range append(ends, to) {
 		if entities {
-			if _, err := pg.Collect(ctx, tx, sumEntities, d.read, from, end); err != nil {
+			if err := pg.Each(ctx, tx, sumEntities, d.read, from, end); err != nil {
 				return err
 			}
 		}
 		if len(properties) > 0 {
-			if _, err := pg.Collect(ctx, tx, sumProperties, d.read, from, end); err != nil {
+			if err := pg.Each(ctx, tx, sumProperties, d.read, from, end); err != nil {
 				return err
 			}
 		}
@@ -120,22 +120,22 @@ func addDimensions(ctx context.Context, tx *pg.Tx, from, to ids.ID, events int64
 	return nil
 }
 
-func (d *dimensionSum) read(row pgx.CollectableRow) (struct{}, error) {
+func (d *dimensionSum) read(row pgx.CollectableRow) error {
 	var g dimensionGroup
 	var r sumRow
 	if err := row.Scan(&g.dimension, &g.value, &g.day, &g.feature, &g.credit, &r.events, &r.deduplicated, &r.quantity, &r.included, &r.charged); err != nil {
-		return struct{}{}, err
+		return err
 	}
 	if d.known.Admit(g.day, g.dimension, g.value) {
 		d.fresh = append(d.fresh, g)
 	}
 	label, counted := d.known.Label(g.day, g.dimension, g.value)
 	if !counted {
-		return struct{}{}, nil
+		return nil
 	}
 	g.value = label
 	d.sums[g] = d.sums[g].Add(r.sums())
-	return struct{}{}, nil
+	return nil
 }
 
 // write adds the sums that were read so far, and forgets them.

@@ -325,12 +325,12 @@ func (u *Usage) name(ctx context.Context, tx *pg.Tx) (err error) {
 		return nil
 	}
 	u.Identities = map[ids.ID]string{}
-	_, err = pg.Collect(ctx, tx, nameWallets, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, nameWallets, func(row pgx.CollectableRow) error {
 		var id ids.ID
 		var identity string
 		err := row.Scan(&id, &identity)
 		u.Identities[id] = identity
-		return struct{}{}, err
+		return err
 	}, wallets)
 	return err
 }
@@ -341,12 +341,12 @@ func (u *Usage) named(ctx context.Context, tx *pg.Tx, s pg.Statement, id func(Ro
 		return nil, nil
 	}
 	names := map[ids.ID]Named{}
-	_, err := pg.Collect(ctx, tx, s, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, s, func(row pgx.CollectableRow) error {
 		var id ids.ID
 		var n Named
 		err := row.Scan(&id, &n.Key, &n.Name, &n.Unit)
 		names[id] = n
-		return struct{}{}, err
+		return err
 	}, wanted)
 	return names, err
 }

@@ -98,7 +98,7 @@ func (a App) LargestWallets(ctx context.Context, q Query, by Measure, credit ids
 			return err
 		}
 		list = nil
-		_, err = pg.Collect(ctx, tx, largestWallets, func(row pgx.CollectableRow) (struct{}, error) {
+		err = pg.Each(ctx, tx, largestWallets, func(row pgx.CollectableRow) error {
 			var c Customer
 			var counts bool
 			var read int64
@@ -106,7 +106,7 @@ func (a App) LargestWallets(ctx context.Context, q Query, by Measure, credit ids
 			if ok = read <= comparedSums; counts {
 				list = append(list, c)
 			}
-			return struct{}{}, err
+			return err
 		}, wallets, q.Buckets.From(), q.Buckets.End, feature, pg.OrNull(credit), string(by), comparedSums+1, limit)
 		return err
 	})

@@ -88,8 +88,8 @@ func packName(ctx context.Context, tx *pg.Tx, name string, day int64) error {
 	together := packing{}
 	for some := range slices.Chunk(features, packedFeatures) {
 		packs := packing{}
-		read := func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, packs.read(row, together) }
-		if _, err := pg.Collect(ctx, tx, valuesOfDay, read, name, day, some); err != nil {
+		read := func(row pgx.CollectableRow) error { return packs.read(row, together) }
+		if err := pg.Each(ctx, tx, valuesOfDay, read, name, day, some); err != nil {
 			return err
 		}
 		if err := packs.write(ctx, tx, name, day); err != nil {

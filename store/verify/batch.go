@@ -118,10 +118,10 @@ func (b *verifyWork) readWallets(ctx context.Context, list []verifyRange) error 
 		wallets = append(wallets, r.wallet)
 	}
 	b.proofs, b.charged = make(map[ids.ID]*walletProof, len(list)), make(map[ids.ID]bool, len(list))
-	_, err := pg.Collect(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) error {
 		w, err := b.readVerifiedWallet(row)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		r := known[w.id]
 		r.last = w.lastSeq
@@ -139,7 +139,7 @@ func (b *verifyWork) readWallets(ctx context.Context, list []verifyRange) error 
 		r.proof.done = w.lastSeq-r.proof.seq <= 2*b.pass.options.Batch
 		b.proofs[w.id], b.charged[w.id] = r.proof, w.charged
 		b.ranges = append(b.ranges, r)
-		return struct{}{}, nil
+		return nil
 	}, wallets)
 	return err
 }

@@ -60,42 +60,42 @@ func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
 		loaded.used = map[ids.ID]bool{}
 		loaded.prices, loaded.newest = map[int64]verifyPrice{}, math.MinInt64
 	}
-	_, err := pg.Collect(ctx, tx, verifyPrices, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, verifyPrices, func(row pgx.CollectableRow) error {
 		var number int64
 		var p verifyPrice
 		err := row.Scan(&number, &p.feature, &p.credit, &p.mode, (*pg.Amount)(&p.cost), &p.quantityPerUnit)
 		loaded.prices[number] = p
 		loaded.newest = max(loaded.newest, number)
-		return struct{}{}, err
+		return err
 	}, loaded.newest)
 	if err != nil {
 		return err
 	}
-	_, err = pg.Collect(ctx, tx, verifyFeatures, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, verifyFeatures, func(row pgx.CollectableRow) error {
 		var id ids.ID
 		var f verifyFeature
 		err := row.Scan(&id, &f.key, &f.deduplication, &f.locked)
 		loaded.features[id] = f
-		return struct{}{}, err
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = pg.Collect(ctx, tx, verifyCredits, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, verifyCredits, func(row pgx.CollectableRow) error {
 		var id ids.ID
 		var key string
 		err := row.Scan(&id, &key)
 		loaded.credits[id] = key
-		return struct{}{}, err
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	_, err = pg.Collect(ctx, tx, verifyKeys, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, verifyKeys, func(row pgx.CollectableRow) error {
 		var id ids.ID
 		err := row.Scan(&id)
 		loaded.keys[id] = true
-		return struct{}{}, err
+		return err
 	})
 	if err != nil {
 		return err

@@ -192,13 +192,13 @@ func (d *dimensionPass) prepareDays(ctx context.Context, tx appTx, stored, from,
 		return nil, err
 	}
 	d.values = rollup.Values{}
-	if _, err := pg.Collect(ctx, tx, verifyValues, func(row pgx.CollectableRow) (struct{}, error) {
+	if err := pg.Each(ctx, tx, verifyValues, func(row pgx.CollectableRow) error {
 		var k dimensionKey
 		var org ids.ID
 		err := row.Scan(&k.day, &k.dimension, &k.value, &org)
 		d.values.Add(k.day, k.dimension, k.value)
 		d.checkOrg(org, k.day)
-		return struct{}{}, err
+		return err
 	}, stored, upto); err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (d *dimensionPass) checkOrg(org ids.ID, day int64) {
 
 func (d *dimensionPass) readStored(ctx context.Context, tx appTx, from, upto int64) (map[dimensionKey]rollup.Sums, error) {
 	stored := map[dimensionKey]rollup.Sums{}
-	_, err := pg.Collect(ctx, tx, verifyDimensions, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, verifyDimensions, func(row pgx.CollectableRow) error {
 		var k dimensionKey
 		var org ids.ID
 		var sums rollup.Sums
@@ -289,7 +289,7 @@ func (d *dimensionPass) readStored(ctx context.Context, tx appTx, from, upto int
 		d.checkOrg(org, k.day)
 		parseSums(&sums, quantity, included, charged)
 		stored[k] = sums
-		return struct{}{}, err
+		return err
 	}, from, upto)
 	return stored, err
 }

@@ -155,11 +155,11 @@ func windowOf(hour int64) int64 { return max(0, hour-hour%dimensionWindow) }
 // prepareUsage finds out which hours are compared.
 func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
 	p.usage = usageState{sums: map[int64]usageSums{}}
-	_, err := pg.Collect(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) error {
 		var until int64
 		err := row.Scan(&until, &p.usage.from, &p.usage.fromDay, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
 		p.usage.upto = rollup.HourOf(until)
-		return struct{}{}, err
+		return err
 	})
 	return err
 }
@@ -196,7 +196,7 @@ func (b *verifyWork) checkUsage(ctx context.Context, wallets []ids.ID) error {
 // readUsage reads stored sums. What agrees is taken out of the wanted ones, and not kept.
 func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, want usageSums, report func(Difference), args ...any) (usageSums, error) {
 	stored := usageSums{}
-	_, err := pg.Collect(ctx, tx, s, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, s, func(row pgx.CollectableRow) error {
 		var k usageKey
 		var wallet, key *ids.ID
 		var org ids.ID
@@ -213,7 +213,7 @@ func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, wa
 		} else {
 			stored[k] = sums
 		}
-		return struct{}{}, err
+		return err
 	}, args...)
 	return stored, err
 }

@@ -79,7 +79,7 @@ func (d *dimensionPass) compareValues(ctx context.Context, tx appTx, from, upto 
 // reported.
 func (d *dimensionPass) readPacks(ctx context.Context, tx appTx, from, upto int64) (map[dimensionKey]rollup.Sums, error) {
 	packed := map[dimensionKey]rollup.Sums{}
-	_, err := pg.Collect(ctx, tx, verifyPacks, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, verifyPacks, func(row pgx.CollectableRow) error {
 		var k dimensionKey
 		var org ids.ID
 		var stored, all rollup.Sums
@@ -87,7 +87,7 @@ func (d *dimensionPass) readPacks(ctx context.Context, tx appTx, from, upto int6
 		var pack []byte
 		err := row.Scan(&k.dimension, &k.day, &k.feature, &k.credit, &org, &stored.Events, &stored.Deduplicated, &quantity, &included, &charged, &pack)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		d.checkOrg(org, k.day)
 		parseSums(&stored, quantity, included, charged)
@@ -98,7 +98,7 @@ func (d *dimensionPass) readPacks(ctx context.Context, tx appTx, from, upto int6
 		if broken != nil || all != stored {
 			d.report(Difference{Check: ruleValues, Detail: fmt.Sprintf("%s on the day %d: stored are %s, its values make %s", k.dimension, k.day, sumsText(stored), sumsText(all))})
 		}
-		return struct{}{}, nil
+		return nil
 	}, from, upto)
 	return packed, err
 }

@@ -228,12 +228,12 @@ func (p *verifyPass) prepare(ctx context.Context, tx appTx) (err error) {
 		return nil
 	}
 	p.first = make(map[ids.ID]int64)
-	_, err = pg.Collect(ctx, tx, verifySince, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, verifySince, func(row pgx.CollectableRow) error {
 		var wallet ids.ID
 		var seq int64
 		err := row.Scan(&wallet, &seq)
 		p.first[wallet] = seq
-		return struct{}{}, err
+		return err
 	}, firstID(p.options.Since))
 	return err
 }
@@ -255,7 +255,7 @@ type verifyRange struct {
 // was looked at is where the next page begins; zero when there are no more.
 func (p *verifyPass) page(ctx context.Context, tx appTx, after ids.ID) (list []verifyRange, last ids.ID, err error) {
 	var seen int64
-	_, err = pg.Collect(ctx, tx, verifyWalletPage, func(row pgx.CollectableRow) (struct{}, error) {
+	err = pg.Each(ctx, tx, verifyWalletPage, func(row pgx.CollectableRow) error {
 		var id ids.ID
 		var lastSeq, sealed int64
 		err := row.Scan(&id, &lastSeq, &sealed, &seen)
@@ -263,7 +263,7 @@ func (p *verifyPass) page(ctx context.Context, tx appTx, after ids.ID) (list []v
 		if from, moved := p.from(id, lastSeq, sealed); moved {
 			list = append(list, verifyRange{wallet: id, after: from, last: lastSeq})
 		}
-		return struct{}{}, err
+		return err
 	}, after, p.options.Page, p.options.all() || p.first != nil)
 	if seen < p.options.Page {
 		last = ids.ID{}

@@ -171,13 +171,13 @@ func (tx Tx) WithBalances(ctx context.Context, rows []Wallet) ([]metering.Wallet
 		walletIDs[i] = row.ID
 		place[row.ID] = i
 	}
-	_, err := pg.Collect(ctx, tx, selectBalances, func(row pgx.CollectableRow) (struct{}, error) {
+	err := pg.Each(ctx, tx, selectBalances, func(row pgx.CollectableRow) error {
 		var owner ids.ID
 		var b metering.Balance
 		err := row.Scan(&owner, &b.CreditID, &b.CreditKey, (*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
 		w := &wallets[place[owner]]
 		w.Balances = append(w.Balances, b)
-		return struct{}{}, err
+		return err
 	}, walletIDs)
 	return wallets, err
 }

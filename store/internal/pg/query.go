@@ -59,6 +59,12 @@ func Collect[T any](ctx context.Context, tx In, s Statement, read pgx.RowToFunc[
 	return list, nil
 }
 
+// Each runs a query and calls a function with each row.
+func Each(ctx context.Context, tx In, s Statement, each func(pgx.CollectableRow) error, args ...any) error {
+	_, err := Collect(ctx, tx, s, func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, each(row) }, args...)
+	return err
+}
+
 // Query is a statement with its arguments, for CollectBoth.
 type Query struct {
 	Statement Statement
