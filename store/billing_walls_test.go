@@ -125,7 +125,7 @@ var accountCalls = []call[payments.Accounts]{
 		return a.LatestConnection(ctx, h.connection)
 	}},
 	{"SubscriptionsAt", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
-		return a.SubscriptionsAt(ctx, h.connection)
+		return a.SubscriptionsAt(ctx, h.connection, 0)
 	}},
 	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
 		return a.PutConnection(ctx, h.connection, moment)

@@ -259,4 +259,8 @@ var paymentMutants = []mutant{
 		once("store/payments/operations.go", "coalesce(connection_id, @connection_id)", "coalesce(connection_id, nullif(@connection_id::uuid, @connection_id::uuid))")),
 	bug("an account is replaced while a subscription of its earlier connection is charged", "./payments/cashier", "TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales",
 		once("store/payments/connections.go", "n.account_id = $3 AND s.provider_id", "n.account_id = $3 AND n.replaced_at IS NULL AND s.provider_id")),
+	bug("a replaced account is not followed once its last subscription ended", "./payments/cashier", "TestAReplacedAccountIsFollowedAfterItsLastSubscriptionEnded",
+		once("store/payments/connections.go", " OR s.ended_at >= $4)", " OR s.ended_at >= $4 AND false)")),
+	bug("a replaced account is followed for ever", "./payments/cashier", "TestAReplacedAccountIsFollowedAfterItsLastSubscriptionEnded",
+		once("payments/cashier/account_replaced.go", "c.nowAt(latest.ClockOffset)-retiredWindow)", "0)")),
 }

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// retiredWindow is how long after its replacement an account's payments are still
-	// followed: refunds and disputes come up to half a year after a payment.
+	// retiredWindow is how long an account's payments are followed after its replacement, and
+	// after the end of the last subscription there: refunds and disputes come up to half a
+	// year after a payment, and the last one may have been shortly before the end.
 	retiredWindow = int64(200 * 24 * time.Hour / time.Millisecond)
 	// unauthorizedRetryDelay is the retry delay after the provider refuses the API
 	// key. Only a person can replace it, and a new key makes all jobs due at once.
@@ -40,9 +41,9 @@ func (c *Cashier) latestConnection(ctx context.Context, scope tenancy.Scope, rep
 	if err != nil || latest.ReplacedAt == 0 || c.nowAt(latest.ClockOffset)-latest.ReplacedAt <= retiredWindow {
 		return latest, err
 	}
-	// A subscription bought just before the replacement may still be charged there.
-	going, err := accounts.SubscriptionsAt(ctx, latest)
-	if err == nil && going == 0 {
+	// A subscription bought just before the replacement is charged there until it ends.
+	charged, err := accounts.SubscriptionsAt(ctx, latest, c.nowAt(latest.ClockOffset)-retiredWindow)
+	if err == nil && charged == 0 {
 		err = errAccountRetired
 	}
 	return latest, err

@@ -430,6 +430,28 @@ func TestAReplacedAccountIsNotLetGoOfWhileASubscriptionThereGoesOn(t *testing.T)
 	}
 }
 
+// Its last payments can be refunded and disputed for half a year.
+func TestAReplacedAccountIsFollowedAfterItsLastSubscriptionEnded(t *testing.T) {
+	a := latePayer(t)
+	a.advance(240 * 24 * time.Hour)
+	sub := a.wantOn("basic", metering.StatusActive)
+	a.askProvider(http.MethodDelete, "/v1/subscriptions/"+sub.ProviderID, nil)
+	a.settle()
+	a.wantNone()
+	a.advance(150 * 24 * time.Hour)
+	tokens, _ := a.balance("tokens")
+	paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
+	a.provider("/v1/refunds", url.Values{"charge": {paid[len(paid)-1].ChargeID}})
+	a.settle()
+	a.wantTokens(tokens-10*million, 0)
+	a.advance(51 * 24 * time.Hour)
+	asked := a.callsWith(firstKey)
+	a.advance(2 * 24 * time.Hour)
+	if now := a.callsWith(firstKey); now != asked {
+		t.Errorf("the account was called %d times more", now-asked)
+	}
+}
+
 func TestAKeyThatIsRefusedIsForAPersonToSee(t *testing.T) {
 	// lockedOut is after a refund that could not be read.
 	lockedOut := func(t *testing.T) *accounts {

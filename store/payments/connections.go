@@ -110,7 +110,7 @@ var (
 	countSubscriptionsAt = pg.Declare("count subscriptions at account", `
 		SELECT count(*)
 		FROM provider_connections c JOIN subscriptions s ON s.app_id = $1 AND s.connection_id = c.id
-		WHERE c.app_id = $1 AND c.mode = $2 AND c.account_id = $3 AND s.provider_id IS NOT NULL AND s.status <> 'canceled'`)
+		WHERE c.app_id = $1 AND c.mode = $2 AND c.account_id = $3 AND s.provider_id IS NOT NULL AND (s.status <> 'canceled' OR s.ended_at >= $4)`)
 
 	forgetPlansAtProvider = pg.Declare("forget plans at provider", `
 		UPDATE plans SET product_id = NULL, price_id = NULL, sync_status = 'pending', sync_error = NULL, sync_version = sync_version + 1
@@ -199,10 +199,10 @@ func (a Accounts) LatestConnection(ctx context.Context, c Connection) (Connectio
 	return pg.FindOne(ctx, a.app, selectLatestConnection, readConnectionNow, fault.New(fault.PathNotFound), c.Mode, c.AccountID)
 }
 
-// SubscriptionsAt counts the subscriptions at the account of c that have not ended,
-// whichever connection to it they were sold through.
-func (a Accounts) SubscriptionsAt(ctx context.Context, c Connection) (int, error) {
-	return pg.FindOne(ctx, a.app, countSubscriptionsAt, pgx.RowTo[int], pg.ErrNoAppState, c.Mode, c.AccountID)
+// SubscriptionsAt counts the subscriptions at the account of c that have not ended, or not
+// before the time, whichever connection to it they were sold through.
+func (a Accounts) SubscriptionsAt(ctx context.Context, c Connection, endedSince int64) (int, error) {
+	return pg.FindOne(ctx, a.app, countSubscriptionsAt, pgx.RowTo[int], pg.ErrNoAppState, c.Mode, c.AccountID, endedSince)
 }
 
 // holdConnection locks an account against replacement while something is sold at it.
