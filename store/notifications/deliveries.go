@@ -87,6 +87,9 @@ var (
 	updateDelivery = pg.Declare("update delivery", `
 		UPDATE deliveries SET status = $4, attempts = $5, refusals = $6, due_at = $7, tried_at = $8 WHERE app_id = $1 AND endpoint_id = $2 AND notification_id = $3`)
 
+	hasWaiting = pg.Declare("has waiting deliveries", `
+		SELECT EXISTS (SELECT 1 FROM deliveries WHERE app_id = $1 AND endpoint_id = $2 AND status = 'pending')`)
+
 	insertAttempt = pg.Declare("insert delivery attempt", pg.Insert("delivery_attempts", `id, org_id, endpoint_id, notification_id, url, status, error, answer, started_at, took_ms`))
 
 	listAttempts = pg.Declare("list delivery attempts", `
@@ -154,6 +157,15 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 		return e, err
 	}
 	e.FailingSince, e.SucceededAt = verdict.FailingSince, verdict.SucceededAt
+	if verdict.Status == notify.Failed { // without one that waits, the next failure may be long after
+		waiting, err := pg.Find(ctx, tx, hasWaiting, pgx.RowTo[bool], pgx.ErrNoRows, e.ID)
+		if err != nil {
+			return e, err
+		}
+		if !waiting {
+			e.FailingSince = 0
+		}
+	}
 	if verdict.Pause != "" && e.Status == notify.Enabled {
 		e.Status, e.PauseReason = verdict.Pause, verdict.Reason
 		e.Revision++

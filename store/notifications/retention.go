@@ -28,6 +28,16 @@ var (
 	deleteNotifications = pg.Declare("delete notifications", `
 		DELETE FROM notifications WHERE app_id = $1 AND id = ANY ($2)`)
 
+	lockFailing = pg.Declare("lock failing webhook endpoints", `
+		SELECT id FROM webhook_endpoints
+		WHERE app_id = $1 AND status = 'enabled' AND failing_since IS NOT NULL ORDER BY id FOR NO KEY UPDATE`)
+
+	// The time would count until the next failure, however long after that is.
+	forgetFailing = pg.Declare("forget since when endpoints without waiting deliveries fail", `
+		UPDATE webhook_endpoints e SET failing_since = NULL
+		WHERE e.app_id = $1 AND e.id = ANY ($2)
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.app_id = $1 AND d.endpoint_id = e.id AND d.status = 'pending')`)
+
 	// The newest delivery of a deleted endpoint is older than its deletion.
 	deleteOldEndpoints = pg.Declare("forget deleted endpoints", `
 		DELETE FROM deleted_endpoints x WHERE x.app_id = $1 AND x.deleted_at < $2
@@ -69,17 +79,32 @@ func prune(ctx context.Context, tx *pg.Tx, before int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if old = append(old, tests...); len(old) == 0 {
-		_, err := tx.ExecAny(ctx, deleteOldEndpoints, before)
+	// Before the deliveries, as the outcome of an attempt is stored.
+	failing, err := pg.Collect(ctx, tx, lockFailing, pgx.RowTo[ids.ID])
+	if err != nil {
 		return 0, err
 	}
+	if old = append(old, tests...); len(old) > 0 {
+		err = deleteOld(ctx, tx, old, start)
+	} else {
+		_, err = tx.ExecAny(ctx, deleteOldEndpoints, before)
+	}
+	if err != nil || len(failing) == 0 {
+		return len(old), err
+	}
+	_, err = tx.ExecAny(ctx, forgetFailing, failing)
+	return len(old), err
+}
+
+// deleteOld deletes notifications with what was sent of them, so that the feed starts later.
+func deleteOld(ctx context.Context, tx *pg.Tx, old []ids.ID, start int64) error {
 	for _, s := range []pg.Statement{deleteAttempts, deleteDeliveries} {
 		if _, err := tx.ExecAny(ctx, s, old); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if err := tx.Exec(ctx, deleteNotifications, int64(len(old)), old); err != nil {
-		return 0, err
+		return err
 	}
-	return len(old), tx.Exec(ctx, moveFeed, 1, start)
+	return tx.Exec(ctx, moveFeed, 1, start)
 }
