@@ -41,6 +41,8 @@ var notificationMutants = []mutant{
 		once("notify/endpoint.go", "\t\te.SucceededAt = 0\n", "\t\te.SucceededAt = was.SucceededAt\n")),
 	bug("an endpoint fails since a delivery that was given up", "./store/notifications", "TestAnEndpointFailsOnlyWhileDeliveriesWait",
 		once("store/notifications/deliveries.go", "		if !waiting {\n			e.FailingSince = 0\n", "		if !waiting {\n")),
+	bug("the attempts of old notifications are deleted at once", "./store/notifications", "TestOldAttemptsAreDeletedInParts",
+		once("store/notifications/retention.go", "t.notification_id = ANY ($2) LIMIT $3)", "t.notification_id = ANY ($2) LIMIT $3 * 1000)")),
 	bug("an endpoint fails since a delivery that was deleted", "./store/notifications", "TestAnEndpointFailsOnlyWhileDeliveriesWait",
 		once("store/notifications/retention.go", "	if err != nil || len(failing) == 0 {\n", "	if err != nil || len(failing) >= 0 {\n")),
 	bug("an endpoint whose deliveries wait starts over with the retention", "./store/notifications", "TestAnEndpointFailsOnlyWhileDeliveriesWait",

@@ -8,7 +8,6 @@ import (
 	"purser/ids"
 	"purser/jobs"
 	"purser/notify"
-	"purser/store/notifications"
 	"purser/store/queue"
 	"purser/tenancy"
 )
@@ -102,8 +101,8 @@ func (d *Dispatcher) pruneAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for deleted := notifications.MaxPrune; deleted == notifications.MaxPrune; {
-			if deleted, err = d.options.Store.Notifications(scope).Prune(ctx, now-d.options.Keep.Milliseconds()); err != nil {
+		for more := true; more; {
+			if more, err = d.options.Store.Notifications(scope).Prune(ctx, now-d.options.Keep.Milliseconds()); err != nil {
 				return err
 			}
 		}

@@ -9,8 +9,12 @@ import (
 	"purser/store/internal/pg"
 )
 
-// MaxPrune is how many notifications one transaction deletes.
-const MaxPrune = 1000
+const (
+	// maxPrune is how many notifications one transaction deletes, and maxPrunedAttempts how
+	// many attempts: a notification has some for each endpoint, and more every day that it waits.
+	maxPrune          = 1000
+	maxPrunedAttempts = 5000
+)
 
 var (
 	listOldest = pg.Declare("list oldest notifications", `
@@ -20,7 +24,8 @@ var (
 		SELECT id FROM notifications WHERE app_id = $1 AND test AND created_at < $2 ORDER BY created_at LIMIT $3`)
 
 	deleteAttempts = pg.Declare("delete delivery attempts", `
-		DELETE FROM delivery_attempts WHERE app_id = $1 AND notification_id = ANY ($2)`)
+		DELETE FROM delivery_attempts WHERE app_id = $1 AND id IN (
+			SELECT t.id FROM delivery_attempts t WHERE t.app_id = $1 AND t.notification_id = ANY ($2) LIMIT $3)`)
 
 	deleteDeliveries = pg.Declare("delete deliveries", `
 		DELETE FROM deliveries WHERE app_id = $1 AND notification_id = ANY ($2)`)
@@ -48,24 +53,24 @@ var (
 )
 
 // Prune deletes notifications from before a time of the application's clock, with their
-// deliveries, at most MaxPrune, and returns how many. The feed then begins later: what
-// is kept has no gap.
-func (a App) Prune(ctx context.Context, before int64) (int, error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return prune(ctx, tx, before) })
+// deliveries, a part of them in one transaction, and reports whether there may be more. The
+// feed then begins later: what is kept has no gap.
+func (a App) Prune(ctx context.Context, before int64) (more bool, err error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (bool, error) { return prune(ctx, tx, before) })
 }
 
-func prune(ctx context.Context, tx *pg.Tx, before int64) (int, error) {
+func prune(ctx context.Context, tx *pg.Tx, before int64) (more bool, err error) {
 	feeds, err := pg.Collect(ctx, tx, lockFeed, pgx.RowToStructByPos[feed])
 	if err != nil || len(feeds) == 0 {
-		return 0, err
+		return false, err
 	}
 	type row struct {
 		ID             ids.ID
 		Seq, CreatedAt int64
 	}
-	oldest, err := pg.Collect(ctx, tx, listOldest, pgx.RowToStructByPos[row], feeds[0].Oldest, MaxPrune)
+	oldest, err := pg.Collect(ctx, tx, listOldest, pgx.RowToStructByPos[row], feeds[0].Oldest, maxPrune)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	start := feeds[0].Oldest
 	var old []ids.ID
@@ -75,33 +80,37 @@ func prune(ctx context.Context, tx *pg.Tx, before int64) (int, error) {
 		}
 		old, start = append(old, n.ID), n.Seq+1
 	}
-	tests, err := pg.Collect(ctx, tx, listOldTests, pgx.RowTo[ids.ID], before, MaxPrune-len(old))
+	tests, err := pg.Collect(ctx, tx, listOldTests, pgx.RowTo[ids.ID], before, maxPrune-len(old))
 	if err != nil {
-		return 0, err
+		return false, err
+	}
+	if old = append(old, tests...); len(old) > 0 {
+		attempts, err := tx.ExecAny(ctx, deleteAttempts, old, maxPrunedAttempts)
+		if err != nil || attempts == maxPrunedAttempts {
+			return true, err
+		}
 	}
 	// Before the deliveries, as the outcome of an attempt is stored.
 	failing, err := pg.Collect(ctx, tx, lockFailing, pgx.RowTo[ids.ID])
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	if old = append(old, tests...); len(old) > 0 {
+	if len(old) > 0 {
 		err = deleteOld(ctx, tx, old, start)
 	} else {
 		_, err = tx.ExecAny(ctx, deleteOldEndpoints, before)
 	}
 	if err != nil || len(failing) == 0 {
-		return len(old), err
+		return len(old) == maxPrune, err
 	}
 	_, err = tx.ExecAny(ctx, forgetFailing, failing)
-	return len(old), err
+	return len(old) == maxPrune, err
 }
 
-// deleteOld deletes notifications with what was sent of them, so that the feed starts later.
+// deleteOld deletes notifications with their deliveries, so that the feed starts later.
 func deleteOld(ctx context.Context, tx *pg.Tx, old []ids.ID, start int64) error {
-	for _, s := range []pg.Statement{deleteAttempts, deleteDeliveries} {
-		if _, err := tx.ExecAny(ctx, s, old); err != nil {
-			return err
-		}
+	if _, err := tx.ExecAny(ctx, deleteDeliveries, old); err != nil {
+		return err
 	}
 	if err := tx.Exec(ctx, deleteNotifications, int64(len(old)), old); err != nil {
 		return err
