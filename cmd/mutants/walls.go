@@ -14,6 +14,8 @@ var startMutants = []mutant{
 		once("store/internal/pg/login.go", "\tif !s.RoleExists {\n\t\t_, err := conn.Exec", "\tif false {\n\t\t_, err := conn.Exec")),
 	bug("a start with any secret key", "./cmd/purser", "TestADatabaseKnowsItsSecretKey",
 		once("cmd/purser/secret_check.go", "len(recorded) > 0 && len(unknown) == len(recorded):", "false:")),
+	bug("a new secret key is left in a folder whose database has another", "./cmd/purser", "TestANewSecretKeyIsWrittenForGood",
+		once("cmd/purser/secret_check.go", "decide(recorded); err != nil", "decide(recorded[:0]); err != nil")),
 }
 
 // Bugs in the walls between the sandboxes of applications, and in what one of them may

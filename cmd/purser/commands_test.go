@@ -315,11 +315,14 @@ func TestServeRefuses(t *testing.T) {
 func TestSecret(t *testing.T) {
 	t.Run("is made once and kept for its owner alone", func(t *testing.T) {
 		c := config{data: filepath.Join(t.TempDir(), "new")}
-		first, err := loadSecret(c)
+		if none, err := loadSecret(c); err != nil || none != "" {
+			t.Fatalf("a folder without a secret has one, %v", err)
+		}
+		first, err := keepSecret(c, newSecret())
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := loadSecret(c)
+		second, err := keepSecret(c, newSecret())
 		if err != nil || first != second || len(first) < minSecretKey {
 			t.Errorf("two starts have two secrets, %v", err)
 		}

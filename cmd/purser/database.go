@@ -143,6 +143,9 @@ func migrate(ctx context.Context, c config, args []string, stdout, stderr io.Wri
 
 func reportAdopted(ctx context.Context, c config, db *store.Store, stdout io.Writer) error {
 	secret, err := loadSecret(c)
+	if err == nil && secret == "" {
+		secret, err = keepSecret(c, newSecret())
+	}
 	if err != nil {
 		return err
 	}

@@ -124,6 +124,9 @@ func printSandboxKey(ctx context.Context, c config, args []string, stdout, stder
 	if err != nil {
 		return err
 	}
+	if secret == "" {
+		return fmt.Errorf("%s is missing: the first start of the server creates it, and a restored database needs the one from the time of the backup", secretSource(c))
+	}
 	db, err := openDatabase(ctx, c, commandLog(stderr))
 	if err != nil {
 		return err

@@ -23,9 +23,8 @@ const (
 	derivedKey = 32
 )
 
-// loadSecret reads the secret from the settings or from the data folder, where the first
-// start creates it. Nodes on one database must share it, so with an external database it
-// must be set.
+// loadSecret reads the secret from the settings or from the data folder. It is empty before the
+// first start. Nodes on one database must share it, so with an external database it must be set.
 func loadSecret(c config) (secret, error) {
 	if c.secretKey != "" {
 		return secret(c.secretKey), nil
@@ -36,7 +35,7 @@ func loadSecret(c config) (secret, error) {
 	path := filepath.Join(c.data, secretFile)
 	kept, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		kept, err = createSecret(path)
+		return "", nil
 	}
 	if err != nil {
 		return "", folderError(c.data, err)
@@ -56,16 +55,21 @@ func requireSecret(c config) error {
 	return nil
 }
 
-// createSecret writes a new secret atomically. Of two processes that start at once, both
-// use the one written first.
-func createSecret(path string) ([]byte, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
+func newSecret() secret { return secret(rand.Text() + rand.Text()) }
+
+// keepSecret writes a new secret to the data folder, for good: the database may have recorded it
+// even if that seems to have failed. Of two processes that start at once, both use the one
+// written first.
+func keepSecret(c config, s secret) (secret, error) {
+	path := filepath.Join(c.data, secretFile)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = embedded.CreateFile(path, string(s))
 	}
-	if err := embedded.CreateFile(path, rand.Text()+rand.Text()); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", folderError(c.data, err)
 	}
-	return os.ReadFile(path)
+	return loadSecret(c)
 }
 
 // vault seals with the secret, and opens with it or the previous one.

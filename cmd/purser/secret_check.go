@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -23,31 +22,50 @@ func secretSource(c config) string {
 	return filepath.Join(c.data, secretFile)
 }
 
-// secretIsMissing reports an embedded installation without a key.
-func secretIsMissing(c config) bool {
-	if c.secretKey != "" || c.databaseURL != "" {
-		return false
+// firstSecret creates the secret of a data folder that has none, once it is certain that the
+// database was not used with another: left in the folder, the new one would look like that.
+func firstSecret(ctx context.Context, c config, db *store.Store) (secret, error) {
+	candidate := newSecret()
+	seals, err := candidate.vault(c.previousKey)
+	if err != nil {
+		return "", err
 	}
-	_, err := os.Stat(filepath.Join(c.data, secretFile))
-	return errors.Is(err, os.ErrNotExist)
+	recorded, decide, err := judgeSecret(ctx, c, db, seals)
+	if err != nil {
+		return "", err
+	}
+	if _, err := decide(recorded); err != nil {
+		return "", err
+	}
+	return keepSecret(c, candidate)
 }
 
 // checkSecret refuses keys that the database was not used with. A database without a
 // recorded key records this one, unless it holds secrets and none is sealed with it.
 func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Vault) error {
-	recorded, err := db.Directory().SecretKeys(ctx)
+	_, decide, err := judgeSecret(ctx, c, db, seals)
 	if err != nil {
 		return err
+	}
+	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), decide)
+}
+
+// judgeSecret reads the recorded check values, and returns them with the decision that
+// depends on them.
+func judgeSecret(ctx context.Context, c config, db *store.Store, seals *vault.Vault) (recorded [][]byte, decide func(recorded [][]byte) (people.KeyDecision, error), err error) {
+	recorded, err = db.Directory().SecretKeys(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	foreign := false
 	if len(recorded) == 0 {
 		readable, unreadable, err := countSealed(ctx, db, seals, true)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		foreign = readable == 0 && unreadable > 0
 	}
-	return db.Directory().ChangeSecretKeys(ctx, time.Now().UnixMilli(), func(recorded [][]byte) (people.KeyDecision, error) {
+	return recorded, func(recorded [][]byte) (people.KeyDecision, error) {
 		unknown := unknownKeys(seals, recorded)
 		switch {
 		case len(recorded) == 0 && foreign, len(recorded) > 0 && len(unknown) == len(recorded):
@@ -56,7 +74,7 @@ func checkSecret(ctx context.Context, c config, db *store.Store, seals *vault.Va
 			return people.KeyDecision{}, errors.New("some secrets in this database are still encrypted with another key: set PURSER_SECRET_KEY_PREVIOUS to it until the log says 'stored secrets re-encrypted'")
 		}
 		return people.KeyDecision{Record: seals.CheckValue()}, nil
-	})
+	}, nil
 }
 
 // adoptSecret records the current key as the only one, and returns how many secrets it

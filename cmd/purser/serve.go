@@ -74,7 +74,6 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 	if stripeListener != nil {
 		defer stripeListener.Close()
 	}
-	madeSecret := secretIsMissing(c)
 	secret, err := loadSecret(c)
 	if err != nil {
 		return err
@@ -84,11 +83,19 @@ func serve(ctx context.Context, args, environ []string, stdout, stderr io.Writer
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
+	if err := db.CheckDurable(ctx); err != nil { // refuses a server that may lose data
+		return err
+	}
+	if secret == "" {
+		if secret, err = firstSecret(ctx, c, db.Store); err != nil {
+			return err
+		}
+	}
 	seals, err := secret.vault(c.previousKey)
 	if err != nil {
 		return err
 	}
-	if err := checkDatabase(ctx, c, db, seals, madeSecret); err != nil {
+	if err := checkSecret(ctx, c, db.Store, seals); err != nil {
 		return err
 	}
 	if err := warnAtStart(ctx, c, db, log); err != nil {
@@ -155,20 +162,6 @@ func readServeConfig(args, environ []string) (c config, withDemo bool, err error
 		return c, false, err
 	}
 	return c, withDemo, requireSecret(c)
-}
-
-// checkDatabase refuses a server that may lose data, and one whose secrets are sealed
-// with another key. A key that this start has created is removed then: left in the
-// folder, it would look valid.
-func checkDatabase(ctx context.Context, c config, db *database, seals *vault.Vault, madeSecret bool) error {
-	if err := db.CheckDurable(ctx); err != nil {
-		return err
-	}
-	err := checkSecret(ctx, c, db.Store, seals)
-	if err != nil && madeSecret {
-		err = errors.Join(err, os.Remove(secretSource(c)))
-	}
-	return err
 }
 
 // warnAtStart logs what works and should be changed.
