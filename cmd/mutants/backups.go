@@ -1,6 +1,6 @@
 package main
 
-// Bugs in backups and in what a restore lets a server see.
+// Bugs in backups, in what a restore lets a server see, and in the recovery of the embedded database.
 var backupMutants = []mutant{
 	bug("a restored database with differences is served", "./cmd/purser", "TestRestoreRefuses",
 		once("cmd/purser/backup.go", "case open && accept:", "case open && (accept || true):")),
@@ -30,4 +30,8 @@ var backupMutants = []mutant{
 		once("store/backup/load.go", "if err == io.EOF || !before {", "if err == io.EOF && !before {")),
 	bug("a newer pg_restore loads a part of an archive that was cut off", "./store/backup", "TestANewerPgRestoreLoadsIntoAnOlderServer",
 		once("store/backup/load.go", `, "--single-transaction"}`, "}")),
+	bug("a start gives up on a recovery that advances", "./store/embedded", "TestAStartWaitsAsLongAsARecoveryAdvances",
+		once("store/embedded/progress.go", "advanced, last = time.Now(), at", "last = at")),
+	bug("a start waits for a recovery that does not advance", "./store/embedded", "TestAStartWaitsAsLongAsARecoveryAdvances",
+		once("store/embedded/progress.go", `if at != "" && at != last {`, `if at != "" && last != "none" {`)),
 }

@@ -84,7 +84,7 @@ func (c *cluster) ensure(ctx context.Context) (*pgx.Conn, error) {
 			launched = true
 		}
 		if !pause(ctx, wait) {
-			return nil, fmt.Errorf("the server did not get ready (%w): %w%s", ctx.Err(), failure, c.logSince(logged))
+			return nil, fmt.Errorf("the server did not get ready (%w): %w%s", context.Cause(ctx), failure, c.logSince(logged))
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"purser/store/embedded/flock"
 )
 
-// startLimit bounds one attempt to start the cluster. After a crash it may replay
-// gigabytes of write-ahead log.
+// startLimit bounds one attempt to start the cluster, from the last progress of a recovery:
+// after a crash it may replay gigabytes of write-ahead log.
 const startLimit = 5 * time.Minute
 
 // stopLimit bounds the wait for a clean shutdown, which writes all dirty pages. After it,
@@ -47,19 +47,19 @@ type Server struct {
 // Start joins the cluster of the data folder. It creates the cluster if there is none, and
 // starts it if it is not running. Until Stop, a cluster that dies is started again.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
 	c, err := locate(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("embedded postgres: %w", err)
 	}
+	ctx, end := c.whileItProgresses(ctx)
+	defer end()
 	user, conn, err := c.join(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("embedded postgres: %w", err)
 	}
 	s := &Server{cluster: c, user: user}
-	supervision, end := context.WithCancel(context.Background())
-	s.endSupervision = end
+	supervision, endSupervision := context.WithCancel(context.Background())
+	s.endSupervision = endSupervision
 	s.supervised.Go(func() { s.supervise(supervision, conn) })
 	return s, nil
 }

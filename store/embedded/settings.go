@@ -58,6 +58,7 @@ log_timezone = 'UTC'
 lc_messages = 'C'
 log_line_prefix = '%%m [%%p] %%d '
 log_lock_waits = on
+log_startup_progress_interval = 10s # a start waits for as long as a recovery advances
 `
 
 // writeSettings replaces the file atomically.

@@ -79,8 +79,8 @@ func (s *Server) restartUntilConnected(ctx context.Context) *pgx.Conn {
 
 // restart makes sure that the cluster runs: this process or another one starts it.
 func (c *cluster) restart(ctx context.Context) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
+	ctx, end := c.whileItProgresses(ctx)
+	defer end()
 	starting, err := flock.Acquire(ctx, c.path(startLock), flock.Exclusive)
 	if err != nil {
 		return nil, err

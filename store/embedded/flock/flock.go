@@ -37,7 +37,7 @@ func Acquire(ctx context.Context, path string, mode Mode) (*Lock, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for %s: %w", path, ctx.Err())
+			return nil, fmt.Errorf("waiting for %s: %w", path, context.Cause(ctx))
 		case <-time.After(pollEvery):
 		}
 	}
