@@ -154,6 +154,16 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 	}
 }
 
+// refusing refuses to create checkout sessions, which the account does not see.
+type refusing struct{ *accounts }
+
+func (r refusing) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/checkout/sessions") {
+		return refusal(req), nil
+	}
+	return r.accounts.RoundTrip(req)
+}
+
 // A sale that was interrupted, or failed before its first call, is retried after its
 // account was replaced.
 func TestNothingIsSoldAtAReplacedAccount(t *testing.T) {
@@ -204,6 +214,27 @@ func TestNothingIsSoldAtAReplacedAccount(t *testing.T) {
 			wantFault(t, c.sell(a, key), c.want)
 			if sent := len(a.callsTo(call)) - before; sent != 0 {
 				t.Errorf("it was sent %d times", sent)
+			}
+		})
+		if c.want != fault.OperationInProgress {
+			continue // an upgrade keeps its account connected
+		}
+		t.Run(name+" that failed is sold once its account was connected again", func(t *testing.T) {
+			a, key, call := begin(t)
+			node := a.cashier
+			a.cashier = a.newCashier(func(o *cashier.Options) { o.StripeTransport = refusing{a} })
+			wantFault(t, c.sell(a, key), fault.ProviderRefused)
+			a.cashier = node
+			a.connect(secondKey)
+			a.connect(thirdKey)
+			a.settle()
+			a.check(c.sell(a, key))
+			checkouts, _, err := a.store.Payments(a.scope).Checkouts(t.Context(), payments.CheckoutPage{Page: store.Page{Limit: 1}})
+			a.check(err)
+			a.pay(checkouts[0].URL, cardPays)
+			a.settle()
+			if tokens, _ := a.balance("tokens"); tokens == 0 || len(a.callsTo(call)) != 1 {
+				t.Errorf("ada holds %s after %d calls", tokens, len(a.callsTo(call)))
 			}
 		})
 	}
