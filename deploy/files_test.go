@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -82,6 +83,20 @@ func TestTheGuideRestoresAsTheUnitsUser(t *testing.T) {
 	for _, setting := range []string{"DynamicUser=yes", "User=purser", "StateDirectory=purser", "StateDirectoryMode=0700"} {
 		if !strings.Contains(unit, "\n"+setting+"\n") || !strings.Contains(guide, "--property="+setting+" ") {
 			t.Errorf("%s is not in the unit and in the guide's restore", setting)
+		}
+	}
+}
+
+// What the guides write next to the files of the repository must not be committed.
+func TestSecretsAndBackupsAreNotCommitted(t *testing.T) {
+	t.Parallel()
+	ignored := strings.Split(read(t, "../.gitignore"), "\n")
+	for _, file := range []string{".env", "purser.key", "secret.key", "purser-20261224-120000.dump", "purser.dump", "purser.dump.partial"} {
+		if !slices.ContainsFunc(ignored, func(pattern string) bool {
+			matches, err := filepath.Match(pattern, file)
+			return err == nil && matches
+		}) {
+			t.Errorf("%s may be committed", file)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -264,5 +265,39 @@ func TestRequestsThatOutlastTheStopAreCutOff(t *testing.T) {
 	}
 	if err := <-answered; err == nil {
 		t.Error("the client got a response")
+	}
+}
+
+// longestStop is what follows the drain at most: requests, those at the sandbox's own address or
+// jobs, a flush of statistics that runs and the last one, a scrape, and traces.
+const longestStop = shutdownTimeout + shutdownTimeout + 2*10*time.Second + metricsStopTimeout + traceFlushTimeout
+
+// longestDatabaseStop is the time that the embedded Postgres has to shut down.
+const longestDatabaseStop = 2 * time.Minute
+
+func TestServersHaveTheTimeThatAStopTakes(t *testing.T) {
+	t.Parallel()
+	for file, c := range map[string]struct {
+		line string
+		most time.Duration
+	}{
+		"deploy/compose.yaml":                    {`stop_grace_period: \$\{STOP_GRACE_PERIOD:-(\d+)s\}`, defaultDrain + longestStop},
+		"deploy/chart/templates/deployment.yaml": {`terminationGracePeriodSeconds: \{\{ add \(trimSuffix "s" \.Values\.drain \| int\) (\d+) \}\}`, longestStop},
+		"deploy/purser.service":                  {`(?m)^TimeoutStopSec=(\d+)$`, defaultDrain + longestStop + longestDatabaseStop},
+		"docs/install.md":                        {`--stop-timeout (\d+) `, defaultDrain + longestStop},
+		"docs/operating.md":                      {"Give the process (\\d+) seconds more than `PURSER_DRAIN`", longestStop},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(c.line).FindSubmatch(text)
+		if found == nil {
+			t.Errorf("%s says nothing like %s", file, c.line)
+			continue
+		}
+		if given, err := time.ParseDuration(string(found[1]) + "s"); err != nil || given < c.most {
+			t.Errorf("%s gives a server %s to stop, which can take %s", file, given, c.most)
+		}
 	}
 }

@@ -254,7 +254,7 @@ func TestTheServerIsConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := objects(t, most)["Deployment billing-purser"].(*apps.Deployment).Spec.Template.Spec
-	if *pod.TerminationGracePeriodSeconds != 55 {
+	if *pod.TerminationGracePeriodSeconds != 85 {
 		t.Errorf("the grace period is %d seconds for a drain of 10", *pod.TerminationGracePeriodSeconds)
 	}
 	setting := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|")
