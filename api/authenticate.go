@@ -1,11 +1,13 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"purser/fault"
 	"purser/httpd"
 	"purser/ids"
 	"purser/keys"
@@ -41,8 +43,18 @@ func (s *Server) resolveKey(c *call, r *http.Request) error {
 	hash := secret.Hash()
 	address, known := s.store.Directory().KnownKey(hash)
 	if !known {
-		if address, err = s.lookup.resolve(c.ctx, hash, s.networkOf(r)); err != nil {
+		known, err = s.lookups.Find(c.ctx, httpd.Secret{Kind: "key", Hash: hash}, s.networkOf(r), func(ctx context.Context) (bool, error) {
+			address, err = s.store.Directory().KeyByHash(ctx, hash)
+			if fault.Is(err, fault.InvalidAPIKey) {
+				return false, nil
+			}
+			return true, err
+		})
+		if err != nil {
 			return err
+		}
+		if !known {
+			return fault.New(fault.InvalidAPIKey)
 		}
 	}
 	c.scope, c.keyID, c.record.Anonymous = address.Scope, address.KeyID, false
@@ -105,7 +117,7 @@ func (s *Server) Authorize(r *http.Request, permission tenancy.Permission) (tena
 	if err := s.resolveKey(c, r); err != nil {
 		return tenancy.Scope{}, err
 	}
-	if err := s.limits.take(c.keyName(), claim{tokens: 1}, nil); err != nil {
+	if err := s.limits.take(c.keyName(), httpd.Claim{Tokens: 1}, nil); err != nil {
 		return tenancy.Scope{}, err
 	}
 	return c.scope, s.authenticate(c)

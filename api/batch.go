@@ -120,7 +120,7 @@ func (n *batchCounts) add(status metering.Verdict) {
 func (s *Server) trackBatch(c *call) (reply, error) {
 	items := c.body.Objects("events")
 	if tokens := tokensOf(len(items)); tokens > 1 {
-		if err := s.limits.take(c.keyName(), claim{tokens: tokens, held: 1}, c.header); err != nil {
+		if err := s.limits.take(c.keyName(), httpd.Claim{Tokens: tokens, Held: 1}, c.header); err != nil {
 			return reply{}, s.reauthenticate(c, err)
 		}
 	}

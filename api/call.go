@@ -62,7 +62,7 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		// Before any database work.
-		if err := s.limits.take(c.keyName(), claim{tokens: 1, most: tokensOf(op.maxItems)}, c.header); err != nil {
+		if err := s.limits.take(c.keyName(), httpd.Claim{Tokens: 1, Most: tokensOf(op.maxItems)}, c.header); err != nil {
 			s.SlowDown(request.Context())
 			return err
 		}
@@ -150,9 +150,9 @@ func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error
 	if err != nil {
 		return reply{}, err
 	}
-	begun := sinceStart()
+	begun := httpd.SinceStart()
 	err = c.read(op, r)
-	if took := sinceStart() - begun; took > slowBody {
+	if took := httpd.SinceStart() - begun; took > slowBody {
 		cancel := c.extend(took)
 		defer cancel()
 	}

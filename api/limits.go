@@ -19,7 +19,7 @@ type keyName struct{ app, key ids.ID }
 // keyLimits limits the request rate of each key. It runs before the key is read, so a
 // refusal costs no database work.
 type keyLimits struct {
-	buckets *buckets[keyName] // nil for no limit
+	buckets *httpd.Buckets[keyName] // nil for no limit
 	policy  []string
 }
 
@@ -31,26 +31,26 @@ func newKeyLimits(perSecond float64, now func() time.Duration) *keyLimits {
 	interval := max(1, time.Duration(float64(time.Second)/perSecond))
 	window := int64(math.Ceil(float64(burst) / perSecond))
 	return &keyLimits{
-		buckets: newBuckets[keyName](interval, burst, now),
+		buckets: httpd.NewBuckets[keyName](interval, burst, now),
 		policy:  []string{`"key";q=` + strconv.FormatInt(burst, 10) + ";w=" + strconv.FormatInt(window, 10)},
 	}
 }
 
 // take removes tokens and sets the RateLimit headers of the IETF draft.
-func (l *keyLimits) take(key keyName, c claim, header http.Header) error {
+func (l *keyLimits) take(key keyName, c httpd.Claim, header http.Header) error {
 	if l.buckets == nil {
 		return nil
 	}
-	level := l.buckets.take(key, c)
+	level := l.buckets.Take(key, c)
 	if header != nil {
 		text := append(make([]byte, 0, 32), `"key";r=`...)
-		text = strconv.AppendInt(text, level.left, 10)
+		text = strconv.AppendInt(text, level.Left, 10)
 		text = append(text, ";t="...)
-		text = strconv.AppendInt(text, int64(math.Ceil(level.full.Seconds())), 10)
+		text = strconv.AppendInt(text, int64(math.Ceil(level.Full.Seconds())), 10)
 		header["Ratelimit-Policy"], header["Ratelimit"] = l.policy, []string{string(text)}
 	}
-	if level.refuse > 0 {
-		return &httpd.WaitError{Fault: fault.New(fault.RateLimited), Wait: level.refuse}
+	if level.Refuse > 0 {
+		return &httpd.WaitError{Fault: fault.New(fault.RateLimited), Wait: level.Refuse}
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (l *keyLimits) take(key keyName, c claim, header http.Header) error {
 // LimitSandbox removes a token from the bucket of the application's sandbox key, which
 // has the rate of one API key. It returns how long to wait, or 0 if there was a token.
 func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
-	if w, ok := errors.AsType[*httpd.WaitError](s.limits.take(keyName{app: app}, claim{tokens: 1}, header)); ok {
+	if w, ok := errors.AsType[*httpd.WaitError](s.limits.take(keyName{app: app}, httpd.Claim{Tokens: 1}, header)); ok {
 		return w.Wait
 	}
 	return 0

@@ -68,6 +68,9 @@ type Options struct {
 	MaxUnsent int64
 	// BaseURL is the public URL in the served document; "/" if empty.
 	BaseURL string
+	// Lookups bounds lookups of keys that the node has not found before, with those of the
+	// dashboard; the API has its own if nil.
+	Lookups *httpd.Lookups
 	// NetworkOf returns the client network of a request. If nil, all share one.
 	NetworkOf func(*http.Request) netip.Prefix
 }
@@ -78,7 +81,7 @@ type Server struct {
 	usage      *store.Engine
 	cashier    *cashier.Cashier
 	keys       *keyCache
-	lookup     *keyLookup
+	lookups    *httpd.Lookups
 	networkOf  func(*http.Request) netip.Prefix
 	now        func() int64
 	document   *document
@@ -109,6 +112,9 @@ func New(o Options) (*Server, error) {
 	if o.NetworkOf == nil {
 		o.NetworkOf = func(*http.Request) netip.Prefix { return netip.Prefix{} }
 	}
+	if o.Lookups == nil {
+		o.Lookups = httpd.NewLookups(httpd.SinceStart)
+	}
 	if o.Now == nil {
 		o.Now = func() int64 { return o.Store.Clock().Now() }
 	}
@@ -117,12 +123,12 @@ func New(o Options) (*Server, error) {
 		usage:      o.Usage,
 		cashier:    o.Cashier,
 		keys:       cached,
-		lookup:     newKeyLookup(o.Store.Directory().KeyByHash, sinceStart),
+		lookups:    o.Lookups,
 		networkOf:  o.NetworkOf,
 		now:        o.Now,
 		document:   doc,
 		cursors:    cursors{key: o.CursorKey},
-		limits:     newKeyLimits(o.RateLimit, sinceStart),
+		limits:     newKeyLimits(o.RateLimit, httpd.SinceStart),
 		inFlight:   httpd.NewInFlight[ids.ID](int64(o.MaxInFlight)),
 		deliveries: o.Deliveries,
 		waiting:    httpd.NewInFlight[ids.ID](2 * maxWaiting),

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -158,7 +159,8 @@ func TestLinksHashNoPasswordPastTheLimitOfTheNetwork(t *testing.T) {
 	if got := r.browser().at("198.51.100.2").post(t, link, taken); got.status != http.StatusTooManyRequests {
 		t.Errorf("an invitation, one more: status %d", got.status)
 	}
-	token := credential.Token("a link of this test" + owner.user.ID.String())
+	token, err := credential.NewLink(rand.Reader)
+	noError(t, err)
 	_, offered, err := r.db.Auth().OfferReset(t.Context(), ids.New(), owner.user.Email, token.Hash(), r.site.Now())
 	if err != nil || !offered {
 		t.Fatalf("the link was offered: %t, %v", offered, err)

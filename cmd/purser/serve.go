@@ -220,6 +220,7 @@ func newApp(c config, db *database, usage *store.Engine, meters *metrics, secret
 		CursorKey:  secret.derive("cursors"),
 		RateLimit:  c.rateLimit,
 		BaseURL:    c.baseURL,
+		Lookups:    site.Lookups,
 		NetworkOf:  site.NetworkOf,
 	})
 	if err != nil {

@@ -32,6 +32,15 @@ func NewLink(random io.Reader) (Token, error) {
 	return Token(base64.RawURLEncoding.EncodeToString(secret)), nil
 }
 
+// ParseLink refuses what NewLink does not create, so that it is not looked up.
+func ParseLink(text string) (link Token, ok bool) {
+	secret, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(secret) != linkSize || len(text) != base64.RawURLEncoding.EncodedLen(linkSize) {
+		return "", false
+	}
+	return Token(text), true
+}
+
 // NewRecoveryCodes makes the codes that stand in for a lost authenticator, in a
 // form that can be written on paper.
 func NewRecoveryCodes(random io.Reader) ([]Token, error) {

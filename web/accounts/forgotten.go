@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -52,12 +53,10 @@ func (s *Pages) forgot(req *site.Request) (site.Response, error) {
 
 // resetLink is the link of the path and whose password it replaces.
 func resetLink(req *site.Request) (link credential.Token, user tenancy.User, err error) {
-	text, err := req.Param("token")
-	if err != nil {
-		return "", user, err
-	}
-	link = credential.Token(text)
-	user, err = req.Site.Store.Auth().ResetUser(req.Context, link.Hash(), req.Site.Now())
+	link, err = findLink(req, "reset", func(ctx context.Context, hash credential.Hash) (bool, error) {
+		user, err = req.Site.Store.Auth().ResetUser(ctx, hash, req.Site.Now())
+		return ifFound(err)
+	})
 	return link, user, err
 }
 

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"net/url"
@@ -132,12 +133,12 @@ func invitationClosed(req *site.Request) site.Response {
 
 // loadInvited is the page of the link in the path, if it can still be accepted.
 func loadInvited(req *site.Request, d component.Draft) (invited accountpage.Invited, link credential.Token, err error) {
-	text, err := req.Param("token")
-	if err != nil {
-		return invited, "", err
-	}
-	link = credential.Token(text)
-	i, org, err := req.Site.Store.Auth().Invitation(req.Context, link.Hash(), req.Site.Now())
+	var i people.Invitation
+	var org tenancy.Organization
+	link, err = findLink(req, "invitation", func(ctx context.Context, hash credential.Hash) (bool, error) {
+		i, org, err = req.Site.Store.Auth().Invitation(ctx, hash, req.Site.Now())
+		return ifFound(err)
+	})
 	if err != nil {
 		return invited, "", err
 	}

@@ -3,11 +3,11 @@ package accounts
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net/http"
 
 	"purser/fault"
+	"purser/httpd"
 	"purser/ids"
 	"purser/store/people"
 	"purser/tenancy"
@@ -33,25 +33,40 @@ func (s *Pages) OfferSetup(ctx context.Context) (address string, err error) {
 	return fmt.Sprintf("%s/setup/%s", s.Server.Address, link), nil
 }
 
-// setupLink is the link of the path, if it is valid.
-func setupLink(req *site.Request) (link credential.Token, err error) {
+// setupLink is the link of the path, if it is valid. None is once there is an account.
+func (s *Pages) setupLink(req *site.Request) (link credential.Token, err error) {
+	if s.setUp.Load() {
+		return "", fault.New(fault.PathNotFound)
+	}
+	return findLink(req, "setup", req.Site.Store.Auth().SetupIsOpen)
+}
+
+// findLink is the link of the path, if it is valid; PathNotFound if not.
+func findLink(req *site.Request, kind string, find func(context.Context, credential.Hash) (valid bool, err error)) (credential.Token, error) {
 	text, err := req.Param("token")
 	if err != nil {
 		return "", err
 	}
-	link = credential.Token(text)
-	open, err := req.Site.Store.Auth().SetupIsOpen(req.Context, link.Hash())
-	if err != nil {
-		return "", err
+	link, ok := credential.ParseLink(text)
+	if ok {
+		hash := link.Hash()
+		ok, err = req.Site.Lookups.Find(req.Context, httpd.Secret{Kind: kind, Hash: hash}, site.AttemptNetwork(req.Bearer.Address), func(ctx context.Context) (bool, error) {
+			return find(ctx, hash)
+		})
 	}
-	if !open {
-		return "", errSetupClosed
+	if err == nil && !ok {
+		err = fault.New(fault.PathNotFound)
 	}
-	return link, nil
+	return link, err
 }
 
-// errSetupClosed is an invalid or used setup link.
-var errSetupClosed = fault.New(fault.PathNotFound)
+// ifFound reports a missing row as false.
+func ifFound(err error) (bool, error) {
+	if fault.Is(err, fault.PathNotFound) {
+		return false, nil
+	}
+	return true, err
+}
 
 // setupClosed explains why a link is invalid. Every link gets the same page: a guessed
 // one learns no more than the sign-in page shows.
@@ -85,8 +100,8 @@ func (s *Pages) isSetUp(ctx context.Context) (bool, error) {
 }
 
 func (s *Pages) setupPage(req *site.Request) (site.Response, error) {
-	link, err := setupLink(req)
-	if errors.Is(err, errSetupClosed) {
+	link, err := s.setupLink(req)
+	if fault.Is(err, fault.PathNotFound) {
 		return s.setupClosed(req)
 	}
 	if err != nil {
@@ -98,8 +113,8 @@ func (s *Pages) setupPage(req *site.Request) (site.Response, error) {
 func setupPath(link credential.Token) string { return site.PathOf([]string{"setup", string(link)}) }
 
 func (s *Pages) setup(req *site.Request) (site.Response, error) {
-	link, err := setupLink(req)
-	if errors.Is(err, errSetupClosed) {
+	link, err := s.setupLink(req)
+	if fault.Is(err, fault.PathNotFound) {
 		return s.setupClosed(req)
 	}
 	if err != nil {

@@ -206,7 +206,7 @@ func (req *Request) identify(r Route) error {
 // the session must not have ended, and the member still needs access to the route and the
 // permissions. A session that got another token counts as ended.
 func (req *Request) CheckAccess(ctx context.Context, permissions ...tenancy.Permission) error {
-	_, open, err := sessionStore{auth: req.Site.Store.Auth(), now: req.Site.Now}.FindCtx(ctx, req.Bearer.Token)
+	_, open, err := req.Site.stored.find(ctx, req.Bearer.Token, req.Bearer.Address)
 	if err != nil {
 		return err
 	}

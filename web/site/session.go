@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 
+	"purser/httpd"
 	"purser/ids"
 	"purser/store/people"
+	"purser/tenancy/credential"
 )
 
 const (
@@ -46,9 +49,9 @@ func plainCookieName(address string) string {
 	return cookieName
 }
 
-func newSessions(auth people.Auth, address string, https bool, now func() int64) *scs.SessionManager {
+func newSessions(stored sessionStore, address string, https bool) *scs.SessionManager {
 	m := scs.New()
-	m.Store = sessionStore{auth: auth, now: now}
+	m.Store = stored
 	m.IdleTimeout, m.Lifetime = idleSession, absoluteSession
 	m.Cookie.Name = plainCookieName(address)
 	if https {
@@ -80,13 +83,59 @@ type bearerKey struct{}
 
 // sessionStore stores sessions in Postgres.
 type sessionStore struct {
-	auth people.Auth
-	now  func() int64
+	auth    people.Auth
+	now     func() int64
+	lookups *httpd.Lookups
+	// known are sessions that the node has found: others behind the same address can't keep
+	// their users from their pages.
+	known *lru.Cache[credential.Hash, struct{}]
+}
+
+// knownSessions is how many sessions a node remembers.
+const knownSessions = 10_000
+
+func newSessionStore(auth people.Auth, now func() int64, lookups *httpd.Lookups) sessionStore {
+	known, err := lru.New[credential.Hash, struct{}](knownSessions)
+	if err != nil {
+		panic(err) // only for a size below one
+	}
+	return sessionStore{auth: auth, now: now, lookups: lookups, known: known}
 }
 
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	now := s.now()
-	return s.auth.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
+	return s.find(ctx, token, ctx.Value(bearerKey{}).(*Bearer).Address)
+}
+
+// find reads a session, which may have ended on any node. A token that is not known waits for
+// its turn.
+func (s sessionStore) find(ctx context.Context, token, address string) (content []byte, open bool, err error) {
+	link, valid := credential.ParseLink(token) // scs makes tokens of the same form
+	if !valid {
+		return nil, false, nil
+	}
+	read := func(ctx context.Context) (bool, error) {
+		now := s.now()
+		content, open, err = s.auth.SessionContent(ctx, token, now-absoluteSession.Milliseconds(), now)
+		return open, err
+	}
+	hash := link.Hash()
+	if _, known := s.known.Get(hash); known {
+		open, err = read(ctx)
+	} else {
+		open, err = s.lookups.Find(ctx, httpd.Secret{Kind: "session", Hash: hash}, AttemptNetwork(address), read)
+	}
+	if err == nil {
+		s.remember(hash, open)
+	}
+	return content, open, err
+}
+
+func (s sessionStore) remember(hash credential.Hash, open bool) {
+	if open {
+		s.known.Add(hash, struct{}{})
+	} else {
+		s.known.Remove(hash)
+	}
 }
 
 // CommitCtx saves a session. Only a session that began in this request is inserted: one
@@ -110,6 +159,9 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, content []byt
 	default:
 		b.saved, err = s.auth.TouchSession(ctx, token, kept)
 	}
+	if err == nil && b.saved {
+		s.remember(credential.Token(token).Hash(), true)
+	}
 	return err
 }
 
@@ -124,7 +176,7 @@ func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
 // Find implements scs.Store. scs prefers the context variants, so Find, Commit and Delete
 // are not called.
 func (s sessionStore) Find(token string) ([]byte, bool, error) {
-	return s.FindCtx(context.Background(), token)
+	return s.find(context.Background(), token, "")
 }
 
 // Commit implements scs.Store.

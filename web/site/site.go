@@ -50,7 +50,11 @@ type Site struct {
 	Server accountpage.Server
 	HTTPS  bool
 
+	// Lookups bounds lookups of sessions and links that the node has not found before.
+	Lookups *httpd.Lookups
+
 	sessions    *scs.SessionManager
+	stored      sessionStore
 	crossOrigin *http.CrossOriginProtection
 	exports     *httpd.InFlight[ids.ID] // by organization
 	comparisons *httpd.InFlight[ids.ID]
@@ -85,7 +89,9 @@ func New(options Options) *Site {
 		unsentByUser:    httpd.NewInFlight[ids.ID](unsentBytes),
 		unsentByNetwork: httpd.NewInFlight[netip.Prefix](unsentBytes),
 		notices:         newNotices(),
+		Lookups:         httpd.NewLookups(httpd.SinceStart),
 	}
-	s.sessions = newSessions(s.Store.Auth(), s.Server.Address, s.HTTPS, s.Now)
+	s.stored = newSessionStore(s.Store.Auth(), s.Now, s.Lookups)
+	s.sessions = newSessions(s.stored, s.Server.Address, s.HTTPS)
 	return s
 }
