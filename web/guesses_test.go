@@ -27,7 +27,7 @@ func (r *harness) guessFrom(t *testing.T, email string, networks int) {
 	now := r.site.Now()
 	address := credential.AddressSubject(email, account.ChangedAt, now)
 	for i := range networks {
-		from := site.AttemptNetwork(fmt.Sprintf("10.%d.%d.1", i/256, i%256)).String()
+		from := site.Network(fmt.Sprintf("10.%d.%d.1", i/256, i%256)).String()
 		attempt, err := r.db.Auth().Attempt(t.Context(), credential.PasswordSubject(email, account.ChangedAt, from), address, now)
 		if err != nil || attempt.Wait != 0 {
 			t.Fatalf("the first guess of network %d waits %s, %v", i, attempt.Wait, err)

@@ -167,7 +167,7 @@ func (l *connections) networkOf(remote net.Addr) *netip.Prefix {
 				return nil
 			}
 		}
-		network = site.Network(address)
+		network = site.Network(address.String())
 	}
 	return &network
 }

@@ -35,7 +35,7 @@ func (s *Pages) forgot(req *site.Request) (site.Response, error) {
 		return site.Invalid(accountpage.ForgotPage(accountpage.Forgot{Draft: f.Draft("email")})), nil
 	}
 	p := proof{
-		step: "forgotten password", subject: credential.ResetSubject(email, site.AttemptNetwork(req.Bearer.Address).String()),
+		step: "forgotten password", subject: credential.ResetSubject(email, site.Network(req.Bearer.Address).String()),
 		address: credential.ResetAddressSubject(email, s.Now()),
 	}
 	if err := s.admitAttempt(req, p); err != nil {

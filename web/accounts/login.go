@@ -61,7 +61,7 @@ func (s *Pages) checkPassword(req *site.Request, typed, password string) (accoun
 	from := deviceOf(req, account.UserID, account.ChangedAt, 0)
 	p := proof{step: "password", user: account.UserID, known: from != ""}
 	if !p.known {
-		from = site.AttemptNetwork(req.Bearer.Address).String()
+		from = site.Network(req.Bearer.Address).String()
 		p.address = credential.AddressSubject(email, account.ChangedAt, req.Site.Now())
 	}
 	p.subject = credential.PasswordSubject(email, account.ChangedAt, from)
@@ -209,7 +209,7 @@ func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 	code := f.Text("code")
 	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}
 	if credential.ParseRecoveryCode(code) != "" && !p.known {
-		p.subject = credential.RecoverySubject(user.Format(ids.User), site.AttemptNetwork(req.Bearer.Address).String())
+		p.subject = credential.RecoverySubject(user.Format(ids.User), site.Network(req.Bearer.Address).String())
 	}
 	right, err := s.checkCode(req, p, code)
 	if err != nil {

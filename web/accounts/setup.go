@@ -50,7 +50,7 @@ func findLink(req *site.Request, kind string, find func(context.Context, credent
 	link, ok := credential.ParseLink(text)
 	if ok {
 		hash := link.Hash()
-		ok, err = req.Site.Lookups.Find(req.Context, httpd.Secret{Kind: kind, Hash: hash}, site.AttemptNetwork(req.Bearer.Address), func(ctx context.Context) (bool, error) {
+		ok, err = req.Site.Lookups.Find(req.Context, httpd.Secret{Kind: kind, Hash: hash}, site.Network(req.Bearer.Address), func(ctx context.Context) (bool, error) {
 			return find(ctx, hash)
 		})
 	}

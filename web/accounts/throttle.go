@@ -35,7 +35,7 @@ func newNetworks() *networks {
 
 // allow counts one attempt of the address.
 func (n *networks) allow(address string, now time.Time) bool {
-	network := site.AttemptNetwork(address)
+	network := site.Network(address)
 	limiter, known := n.limits.Get(network)
 	if !known {
 		limiter = rate.NewLimiter(rate.Every(time.Minute/attemptsPerMinute), attemptsPerMinute)

@@ -100,7 +100,7 @@ func (req *Request) enterUnsent(size int64) (sent func(), err error) {
 	if user := req.Bearer.userID; !user.IsZero() {
 		return req.Site.unsentByUser.EnterReply(user, size)
 	}
-	return req.Site.unsentByNetwork.EnterReply(AttemptNetwork(req.Bearer.Address), size)
+	return req.Site.unsentByNetwork.EnterReply(Network(req.Bearer.Address), size)
 }
 
 // respond checks access and calls the handler. The order matters: a cross-origin request

@@ -68,21 +68,16 @@ func readAddress(text string) (netip.Addr, error) {
 }
 
 // NetworkOf is the client network of a request, behind trusted proxies.
-func (s *Site) NetworkOf(r *http.Request) netip.Prefix { return networkOf(s.clientAddress(r)) }
+func (s *Site) NetworkOf(r *http.Request) netip.Prefix { return Network(s.clientAddress(r)) }
 
-// networkOf is the network of one household or office: /24, or /64 of IPv6. Invalid
-// addresses share one network.
-func networkOf(address string) netip.Prefix {
+// Network is what limits count an address for: /24, or /48 of IPv6, which a provider assigns to
+// one customer: by /64, that customer would have 65,536 networks. Invalid addresses share one.
+func Network(address string) netip.Prefix {
 	ip, err := readAddress(address)
 	if err != nil {
 		return netip.Prefix{}
 	}
-	return Network(ip)
-}
-
-// Network is the network of an address.
-func Network(ip netip.Addr) netip.Prefix {
-	bits := 64
+	bits := 48
 	if ip.Is4() {
 		bits = 24
 	}
@@ -91,14 +86,4 @@ func Network(ip netip.Addr) netip.Prefix {
 		return netip.Prefix{}
 	}
 	return network
-}
-
-// AttemptNetwork is the network by which sign-in attempts are counted: /24, or /48 of IPv6. A
-// /48 holds 65,536 networks of one customer, so /64 would not limit an attacker.
-func AttemptNetwork(address string) netip.Prefix {
-	network := networkOf(address)
-	if !network.IsValid() || network.Addr().Is4() {
-		return network
-	}
-	return netip.PrefixFrom(network.Addr(), 48).Masked()
 }

@@ -72,9 +72,9 @@ func TestAnUndeclaredProxyIsLoggedOnce(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.1": "192.0.2.0/24", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64", "@": "invalid Prefix",
+		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.1": "192.0.2.0/24", "2001:db8:1:2:3::4": "2001:db8:1::/48", "[2001:db8:1:2::4]:80": "2001:db8:1::/48", "fe80::1%eth0": "fe80::/48", "@": "invalid Prefix",
 	} {
-		if got := networkOf(address).String(); got != want {
+		if got := Network(address).String(); got != want {
 			t.Errorf("%s is of %s, want %s", address, got, want)
 		}
 	}
