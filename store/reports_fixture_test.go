@@ -101,7 +101,7 @@ var reportCalls = []call[reports.App]{
 		list, _, err := a.EventsOfWallet(ctx, reports.HistoryQuery{Identity: h.deposit.Identity, Limit: 100}, "")
 		return list, err
 	}},
-	{"HasPacked", "", "", "", "", func(ctx context.Context, a reports.App, _ fixture) (any, error) { return a.HasPacked(ctx) }},
+	{"PackedUntil", "", "", "", "", func(ctx context.Context, a reports.App, _ fixture) (any, error) { return a.PackedUntil(ctx) }},
 	{"BalancesAt", "", fault.WalletNotFound, "", "", func(ctx context.Context, a reports.App, h fixture) (any, error) {
 		return a.BalancesAt(ctx, h.deposit.Identity, time.Now().Add(time.Hour).UnixMilli())
 	}},

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -101,6 +102,36 @@ func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
 			if name := fileName(t, support.get(t, path)); !strings.Contains(name, want) {
 				t.Errorf("%s is called %s, expected %s", path, name, want)
 			}
+		}
+	}
+}
+
+func TestTheNameOfAFileSaysThatItLacksPackedMonths(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	d.deposit(t, "ann", 10)
+	packed, kept := d.use("ann", "messages", 1), d.use("ann", "messages", 1)
+	d.track(t, packed)
+	d.track(t, kept)
+	page, file := d.appPath("events"), d.appPath("events.csv")
+	if name := fileName(t, support.get(t, file)); !strings.Contains(name, "-events-2") {
+		t.Errorf("all of it is called %s", name)
+	}
+	storetest.Exec(t, d.url, `
+		INSERT INTO packed_runs (app_id, run, org_id, before, scanned, indexed, done, last_tx, events, started_at)
+		SELECT app_id, 1, org_id, 1, $2, true, true, $2, 1, 1 FROM app_state WHERE app_id = $1`, d.app.ID, packed.TransactionID)
+	tomorrow := "?from=" + time.UnixMilli(d.site.Now()).UTC().Add(24*time.Hour).Format("2006-01-02")
+	for query, lacks := range map[string]bool{"": true, "?feature=messages": true, "?identity=ann": false, "?event=" + packed.EventID: false, tomorrow: false} {
+		got := support.get(t, file+query)
+		if name := fileName(t, got); strings.Contains(name, "-events-without-packed-months-2") != lacks {
+			t.Errorf("%s is called %s", query, name)
+		}
+		if in := strings.Contains(got.body, packed.EventID); in != !lacks && query != tomorrow {
+			t.Errorf("%s has the packed event: %t", query, in)
+		}
+		if got := support.get(t, page+query); strings.Contains(got.body, "in this list or its CSV") != lacks {
+			t.Errorf("the page %s says that it lacks events: %t", query, !lacks)
 		}
 	}
 }

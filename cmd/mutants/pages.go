@@ -76,4 +76,8 @@ var pageMutants = []mutant{
 		once("web/support/usage_chart.go", "\tif len(u.Rows) == 0 {\n\t\treturn supportpage.UsageEmpty", "\tif in.show == \"charged\" {\n\t\treturn supportpage.UsageEmpty")),
 	bug("charges below a millionth of a credit are said to be none", "./web", "TestUsageThatWasFree",
 		once("web/support/usage_chart.go", "micros = max(micros, 1)", "micros = max(micros, 0)")),
+	bug("the CSV of events lacks packed months silently", "./web", "TestTheNameOfAFileSaysThatItLacksPackedMonths",
+		once("web/support/export.go", "\t\tof += \"-without-packed-months\"\n", "")),
+	bug("recent events are said to lack packed months", "./web", "TestTheNameOfAFileSaysThatItLacksPackedMonths",
+		once("web/support/lists.go", "if q.From > at+req.ClockOffset {", "if q.From > 1<<60 {")),
 }

@@ -143,15 +143,15 @@ func (tx appTx) eventRange(ctx context.Context, q EventQuery) (before, from ids.
 	return before, pg.IDAt(q.From - offset - clockSlack), err
 }
 
-// HasPacked reports whether some events are packed, so that lists of all customers end
-// before them.
-func (a App) HasPacked(ctx context.Context) (packed bool, err error) {
+// PackedUntil is the time of the last packed event, with which lists of all customers end;
+// 0 for none. It is real time, as in ids.
+func (a App) PackedUntil(ctx context.Context) (at int64, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		first, err := tx.unpackedSince(ctx)
-		packed = !first.IsZero()
+		at = pg.TimeOfID(first)
 		return err
 	})
-	return packed, err
+	return at, err
 }
 
 // unpackedSince is the first transaction after all packed ones: the list of all customers

@@ -109,7 +109,13 @@ func (s *Pages) eventsExport(req *site.Request) (site.Response, error) {
 			break
 		}
 	}
-	return site.CSVFile(exportName(req, "events"+site.Part("newest", len(rows), more)), []string{
+	of := "events"
+	if until, err := packedUntil(req, q); err != nil {
+		return site.Response{}, err
+	} else if until > 0 {
+		of += "-without-packed-months"
+	}
+	return site.CSVFile(exportName(req, of+site.Part("newest", len(rows), more)), []string{
 		"transaction", "event", "time", "occurred", "identity", "feature", "quantity", "entity", "deduplicated", "credit",
 		"credits", "nanocredits", "nanocredits after", "key", "properties",
 	}, rows), nil

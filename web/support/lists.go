@@ -39,10 +39,8 @@ func (s *Pages) events(req *site.Request, p store.Page) (site.Response, error) {
 		view.Events = append(view.Events, newEventRow(req, e, true))
 	}
 	view.Unfinished = next != "" && len(found) < p.Limit
-	if next == "" && q.Identity == "" && q.EventID == "" {
-		if view.Packed, err = req.Reports().HasPacked(req.Context); err != nil {
-			return site.Response{}, err
-		}
+	if view.PackedUntil, err = packedUntil(req, q); err != nil {
+		return site.Response{}, err
 	}
 	if q.Identity != "" {
 		view.Pages = list.Pages("seq", req.Query("seq") != "", next)
@@ -72,6 +70,19 @@ func findEvents(req *site.Request, q *reports.EventQuery) (found []reports.Event
 		q.Page, position = *next, next.Before.Format(ids.Transaction)
 	}
 	return found, position, err
+}
+
+// packedUntil is the time up to which the query lacks packed events, or 0 if it lacks none:
+// those of one customer, and one event by its id, are found in blocks.
+func packedUntil(req *site.Request, q reports.EventQuery) (int64, error) {
+	if q.Identity != "" || q.EventID != "" {
+		return 0, nil
+	}
+	at, err := req.Reports().PackedUntil(req.Context)
+	if q.From > at+req.ClockOffset {
+		return 0, err
+	}
+	return at, err
 }
 
 // eventQuery parses the filters and their validation errors.
