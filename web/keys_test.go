@@ -405,6 +405,19 @@ func TestRevokingAKey(t *testing.T) {
 		}
 	})
 
+	t.Run("takes a name as the page shows it", func(t *testing.T) {
+		r := newHarness(t)
+		r.app = r.newApplication(t, r.org, "Shop", true)
+		b := r.join(t, tenancy.Admin)
+		fields := keyFields(t, b, keys.Ingestion)
+		fields.Set("name", "Billing  wor\u200bker\u00a0two")
+		b.post(t, r.appPath("keys", "new"), fields)
+		path := r.appPath("keys", r.keys(t)[0].ID.Format(ids.APIKey), "revoke")
+		if reply := b.post(t, path, url.Values{"confirm": {"Billing worker two"}}); reply.status != http.StatusSeeOther || !r.keys(t)[0].Revoked {
+			t.Errorf("status %d", reply.status)
+		}
+	})
+
 	t.Run("does not reach another application's key", func(t *testing.T) {
 		elsewhere := newHarness(t)
 		theirs, _ := makeKey(t, elsewhere.join(t, tenancy.Admin), keys.Ingestion)

@@ -120,7 +120,7 @@ func TestApplicationSettings(t *testing.T) {
 func TestTheDangerZone(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
-	r.app = r.newApplication(t, r.org, "Shop", true)
+	r.app = r.newApplication(t, r.org, "Sh\u200bop", true)
 	b := r.join(t, tenancy.Admin)
 	makeKey(t, b, keys.Ingestion)
 	path := r.appPath("settings", "revoke-keys")

@@ -134,8 +134,8 @@ func TestSpaceAroundAnIdentity(t *testing.T) {
 		}
 	})
 	t.Run("an erasure is confirmed by what a person can type", func(t *testing.T) {
-		d.deposit(t, " the\tcustomer ", 1)
-		path := d.walletPath(t, " the\tcustomer ")
+		d.deposit(t, " the\tcus\u200btomer ", 1)
+		path := d.walletPath(t, " the\tcus\u200btomer ")
 		says(t, admin.post(t, path+"/erase", url.Values{"identity": {"customer"}, "reason": {"asked"}, "key": {"x"}}), http.StatusUnprocessableEntity, "not the identity")
 		if sent := admin.post(t, path+"/erase", url.Values{"identity": {"the customer"}, "reason": {"asked"}, "key": {"x"}}); sent.status != http.StatusSeeOther {
 			t.Errorf("status %d", sent.status)

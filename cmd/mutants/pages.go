@@ -80,4 +80,8 @@ var pageMutants = []mutant{
 		once("web/support/export.go", "\t\tof += \"-without-packed-months\"\n", "")),
 	bug("recent events are said to lack packed months", "./web", "TestTheNameOfAFileSaysThatItLacksPackedMonths",
 		once("web/support/lists.go", "if q.From > at+req.ClockOffset {", "if q.From > 1<<60 {")),
+	bug("an empty field confirms a name that shows nothing", "./web/site", "TestANameIsConfirmedAsPagesShowIt",
+		once("web/site/form.go", "return cmp.Or(strings.Join(strings.Fields(seen), \" \"), text)", "return cmp.Or(strings.Join(strings.Fields(seen), \" \"))")),
+	bug("a name with characters that don't show can't be typed", "./web/site", "TestANameIsConfirmedAsPagesShowIt",
+		once("web/site/form.go", "unicode.In(r, unicode.Cc, unicode.Cf,", "unicode.In(r, unicode.Cc,")),
 }

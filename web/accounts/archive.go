@@ -66,7 +66,7 @@ func (s *Pages) archive(req *site.Request) (site.Response, error) {
 // archiveForm checks the name that was typed and archives.
 func archiveForm(req *site.Request, name string, archive func() error, next string, again func() (orgpage.Archive, error)) (site.Response, error) {
 	f := req.Form
-	if f.Text("confirm") != name {
+	if !f.Confirms("confirm", name) {
 		f.Fail("confirm", "The name doesn't match. Enter it exactly as shown.")
 	} else if err := f.Check("", archive()); err != nil {
 		return site.Response{}, err

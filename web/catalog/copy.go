@@ -125,7 +125,7 @@ func (s *Pages) copyCatalog(req *site.Request) (site.Response, error) {
 	if target.ID.IsZero() {
 		return site.Response{}, fault.New(fault.PathNotFound)
 	}
-	if !strings.EqualFold(f.Text("confirm"), target.Name) {
+	if !strings.EqualFold(site.AsShown(f.Raw("confirm")), site.AsShown(target.Name)) {
 		f.Fail("confirm", "Type the name of the live application: "+target.Name+".")
 	}
 	if !mayCopy(req) {

@@ -55,7 +55,7 @@ func notRotatable(req *site.Request, id ids.ID, refusal error) (site.Response, e
 // revokeKey revokes a key. A live key's name must be typed: a server may depend on it.
 func (s *Pages) revokeKey(req *site.Request, key keys.APIKey) (site.Response, error) {
 	f := req.Form
-	if req.App.Live && f.Text("confirm") != key.Name {
+	if req.App.Live && !f.Confirms("confirm", key.Name) {
 		detail, err := keyDetail(req, key)
 		f.Fail("confirm", "The name doesn't match. Enter it exactly as shown.")
 		detail.Problems = f.Problems

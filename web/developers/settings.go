@@ -66,7 +66,7 @@ func (s *Pages) settingsConflict(req *site.Request) (site.Response, error) {
 // typed.
 func (s *Pages) revokeKeys(req *site.Request) (site.Response, error) {
 	f := req.Form
-	if req.App.Live && f.Text("confirm") != req.App.Name {
+	if req.App.Live && !f.Confirms("confirm", req.App.Name) {
 		if !req.Member.May(tenancy.SettingsWrite) {
 			return req.Done(req.AppPath("keys"), "The name doesn't match. No key was revoked.")
 		}

@@ -188,7 +188,7 @@ func notRotated(req *site.Request) (site.Response, error) {
 // deleteEndpoint drops what waits for the endpoint, so a live one's host must be typed.
 func (s *Pages) deleteEndpoint(req *site.Request, e notify.Endpoint) (site.Response, error) {
 	f := req.Form
-	if req.App.Live && f.Text("confirm") != notifypage.Host(e) {
+	if req.App.Live && !f.Confirms("confirm", notifypage.Host(e)) {
 		f.Fail("confirm", "The name doesn't match. Enter it exactly as shown.")
 		return endpointRefusal(req, e, f)
 	}

@@ -1,11 +1,15 @@
 package site
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"purser/fault"
@@ -56,6 +60,31 @@ func (f *Form) Raw(field string) string { return f.values.Get(field) }
 
 // Text is the trimmed value.
 func (f *Form) Text(field string) string { return strings.TrimSpace(f.values.Get(field)) }
+
+// Confirms reports whether a name was typed as pages show it.
+func (f *Form) Confirms(field, name string) bool { return AsShown(f.Raw(field)) == AsShown(name) }
+
+// AsShown is a text as a person sees and types it: browsers collapse space and show nothing
+// for some characters, which pages write out in identities, such as \u{200b}. A text of
+// nothing else stays, so that an empty field never confirms it.
+func AsShown(text string) string {
+	text = writtenOut.ReplaceAllStringFunc(text, func(code string) string {
+		r, err := strconv.ParseInt(code[3:len(code)-1], 16, 32)
+		if err != nil {
+			return code
+		}
+		return string(rune(r))
+	})
+	seen := strings.Map(func(r rune) rune {
+		if !unicode.IsSpace(r) && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, text)
+	return cmp.Or(strings.Join(strings.Fields(seen), " "), text)
+}
+
+var writtenOut = regexp.MustCompile(`\\u\{[0-9a-f]{1,6}\}`)
 
 // List is every value of a field, such as the checked boxes of a group.
 func (f *Form) List(field string) []string { return f.values[field] }

@@ -81,7 +81,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	if metering.NamesIdentity(reason, w.Identity) {
 		f.Fail("reason", "The reason is stored. Don't include the identity.")
 	}
-	if typed(f.Text("identity")) != typed(w.Identity) {
+	if !f.Confirms("identity", w.Identity) {
 		f.Fail("identity", "This is not the identity of this wallet.")
 	}
 	if f.OK() {
@@ -103,7 +103,3 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 
 // lineBreaks makes all of them the same: a browser sends others than it got.
 var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
-// typed is a text as a person sees and types it: space around it and line breaks do not
-// show.
-func typed(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -101,7 +101,7 @@ func (s *Pages) refund(req *site.Request) (site.Response, error) {
 	}
 	f := req.Form
 	view.Reason = readReason(f, store.MaxReversalReason)
-	if f.Text("confirm") != view.TypeName {
+	if !f.Confirms("confirm", view.TypeName) {
 		f.Fail("confirm", "Type the name of the application: "+view.TypeName+".")
 	}
 	if f.OK() {

@@ -185,7 +185,7 @@ func ArchivePage(a Archive) templ.Component {
 						}
 						ctx = templ.InitializeContext(ctx)
 						templ_7745c5c3_Err = component.Field(component.Input{
-							Label: component.Label{Name: "confirm", Text: "Type " + a.Name + " to confirm", Error: a.Wrong("confirm")}, MaxLength: component.MaxNameLength, Mono: true,
+							Label: component.Label{Name: "confirm", Text: "Type " + a.Name + " to confirm", Error: a.Wrong("confirm")}, Mono: true,
 						}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

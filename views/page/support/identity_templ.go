@@ -310,7 +310,7 @@ func ErasePage(f EraseForm) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Identity", Hint: "Type the customer's identity to confirm.", Error: f.Wrong("identity")}, Value: f.Typed, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Identity", Hint: "Type the customer's identity to confirm.", Error: f.Wrong("identity")}, Value: f.Typed, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
