@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/metering"
+	"purser/notify"
 	"purser/store"
+	"purser/store/notifications"
 	"purser/store/queue"
 	"purser/store/reports"
 	"purser/store/storetest"
@@ -66,6 +69,22 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	noError(t, err)
 	w, err := b.Wallet(t.Context(), former)
 	noError(t, err)
+	hooks := notify.Endpoint{ID: ids.New(), URL: "https://example.com/hooks", Status: notify.Enabled, SealedSecret: []byte("sealed"), CreatedAt: moment}
+	noError(t, b.Notifications().CreateEndpoint(t.Context(), hooks))
+	_, err = b.Notifications().Number(t.Context(), moment)
+	noError(t, err)
+	sent, err := b.Notifications().DueDeliveries(t.Context(), hooks.ID, moment, 100)
+	noError(t, err)
+	// answer has the receiver repeat the identity in its answer to a notification.
+	answer := func(id, identity string) {
+		i := slices.IndexFunc(sent, func(d notifications.Delivery) bool { return d.Identity == id })
+		_, err := b.Notifications().Finish(t.Context(), notifications.Attempt{
+			ID: ids.New(), EndpointID: hooks.ID, NotificationID: sent[i].ID, URL: hooks.URL, Status: 404, Answer: "I don't know " + identity, StartedAt: moment,
+		}, notify.Result{Status: 404}, moment, 0)
+		noError(t, err)
+	}
+	answer(former, former)
+	answer("bob", "bob")
 	b.sealAll(t)
 	noError(t, db.Stats().WriteStats(t.Context()))
 	renamed := renameOf(former, erased)
@@ -98,6 +117,7 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 	}
 	repeatRename()
 	request(late, erased, 409) // written by a node that was late
+	answer(former, erased)
 	noError(t, db.Stats().WriteStats(t.Context()))
 	b.settle(t, w.ID)
 	repeatRename()
@@ -105,6 +125,9 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 		if found := storetest.TablesWith(t, url, identity); len(found) > 0 {
 			t.Errorf("%s is still in %v", identity, found)
 		}
+	}
+	if found := storetest.TablesWith(t, url, "I don't know bob"); len(found) != 1 {
+		t.Errorf("the answer about another customer is in %v", found)
 	}
 	if after := b.balances(t); after != before {
 		t.Errorf("the sums went from %s to %s", before, after)
@@ -139,6 +162,31 @@ func TestErasedIdentityIsNowhere(t *testing.T) {
 		}
 		soundBooks(t, url, b.tenant)
 	})
+}
+
+func TestAnswersAreErasedInParts(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	b := newStorefront(t, openStore(t, url))
+	b.deposit(t, depositOf("leaver", "tokens", 7, freshID()))
+	w, err := b.Wallet(t.Context(), "leaver")
+	noError(t, err)
+	conn := connect(t, url)
+	exec(t, conn, `
+		INSERT INTO notifications (app_id, id, org_id, type, wallet_id, data, created_at, seq)
+		SELECT $1, gen_random_uuid(), $2, 'deposit.created', $3, '{}', 1, n FROM generate_series(1, 250) n`,
+		b.application.ID, b.application.OrgID, w.ID)
+	exec(t, conn, `
+		INSERT INTO delivery_attempts (app_id, id, org_id, endpoint_id, notification_id, url, error, answer, started_at, took_ms)
+		SELECT $1, gen_random_uuid(), $2, $1, n.id, '', '', 'leaver', 0, 0
+		FROM notifications n, generate_series(1, CASE WHEN n.seq = 1 THEN 5000 ELSE 2 END) WHERE n.app_id = $1 AND n.seq > 0`,
+		b.application.ID, b.application.OrgID)
+	_, _, err = b.Erase(t.Context(), erasureOf("leaver"))
+	noError(t, err)
+	b.settle(t, w.ID)
+	if left := texts(t, conn, `SELECT answer FROM delivery_attempts WHERE answer <> '' AND app_id = '`+b.application.ID.String()+`'`); len(left) > 0 {
+		t.Errorf("%d answers stay", len(left))
+	}
 }
 
 // TestARepeatedErasureIsRecognizedByItsIdentity repeats a key after the identity got a wallet

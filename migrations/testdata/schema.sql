@@ -314,7 +314,7 @@ CREATE INDEX attempts_by_delivery ON public.delivery_attempts USING btree (app_i
 ALTER TABLE delivery_attempts ENABLE ROW LEVEL SECURITY;
 ALTER TABLE delivery_attempts FORCE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON delivery_attempts FOR ALL USING (((app_id)::text = current_setting('purser.app_id'::text, true)));
-GRANT DELETE, INSERT, SELECT ON delivery_attempts TO purser_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_attempts TO purser_app;
 CREATE TABLE denial_days (
   app_id uuid NOT NULL,
   day bigint NOT NULL,

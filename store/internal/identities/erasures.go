@@ -31,8 +31,11 @@ type Erasure struct {
 }
 
 const (
-	// erasedProperties is how many properties of events are deleted in one transaction.
+	// erasedProperties is how many properties of events are deleted in one transaction, and
+	// erasedAnswers how many answers of receivers, of as many notifications as notifiedPart.
 	erasedProperties = 5_000
+	erasedAnswers    = 5_000
+	notifiedPart     = 100
 )
 
 var (
@@ -54,6 +57,14 @@ var (
 	eraseProperties = pg.Declare("erase properties", `
 		DELETE FROM event_properties WHERE app_id = $1 AND wallet_id = $2 AND seq IN (
 			SELECT x.seq FROM event_properties x WHERE x.app_id = $1 AND x.wallet_id = $2 ORDER BY x.seq LIMIT $3)`)
+
+	listNotified = pg.Declare("list notifications about a wallet", `
+		SELECT id, seq FROM notifications WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 ORDER BY seq LIMIT $4`)
+
+	// A receiver may answer with what it was sent.
+	eraseAnswers = pg.Declare("erase answers of receivers", `
+		UPDATE delivery_attempts SET answer = '' WHERE app_id = $1 AND id IN (
+			SELECT t.id FROM delivery_attempts t WHERE t.app_id = $1 AND t.notification_id = ANY ($2) AND t.answer <> '' LIMIT $3)`)
 
 	lockVerificationLines = pg.Declare("lock verification lines", `
 		SELECT kind, lines FROM verifications WHERE app_id = $1 ORDER BY kind FOR NO KEY UPDATE`)
@@ -150,6 +161,39 @@ func (a App) eraseProperties(ctx context.Context, wallet ids.ID) error {
 		})
 		if err != nil || deleted < erasedProperties {
 			return err
+		}
+	}
+}
+
+// eraseAnswers deletes what receivers answered to notifications about a wallet, some at a
+// time.
+func (a App) eraseAnswers(ctx context.Context, wallet ids.ID) error {
+	type notified struct {
+		ID  ids.ID
+		Seq int64
+	}
+	for after := int64(0); ; {
+		var part []notified
+		var erased int64
+		err := a.transact(ctx, func(ctx context.Context, tx transaction) (err error) {
+			if part, err = pg.Collect(ctx, tx, listNotified, pgx.RowToStructByPos[notified], wallet, after, notifiedPart); err != nil {
+				return err
+			}
+			list := make([]ids.ID, len(part))
+			for i, n := range part {
+				list[i] = n.ID
+			}
+			erased, err = tx.ExecAny(ctx, eraseAnswers, list, erasedAnswers)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case erased == erasedAnswers: // the same notifications may have more
+		case len(part) < notifiedPart:
+			return nil
+		default:
+			after = part[len(part)-1].Seq
 		}
 	}
 }

@@ -292,7 +292,9 @@ func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next i
 		return err
 	})
 	if err == nil && erased {
-		err = a.eraseProperties(ctx, wallet)
+		if err = a.eraseProperties(ctx, wallet); err == nil {
+			err = a.eraseAnswers(ctx, wallet)
+		}
 	}
 	return next, err
 }
