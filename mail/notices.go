@@ -36,6 +36,11 @@ var topics = map[notify.Type]tenancy.MailTopic{
 	notify.WebhookPaused: tenancy.MailWebhooks, notify.KeyExpiring: tenancy.MailKeys,
 }
 
+// topicsOf are those of alerts, or the others.
+func topicsOf(alerts bool) []tenancy.MailTopic {
+	return slices.DeleteFunc(tenancy.MailTopics(), func(t tenancy.MailTopic) bool { return (t == tenancy.MailAlerts) != alerts })
+}
+
 func topicTypes() []notify.Type { return slices.Collect(maps.Keys(topics)) }
 
 // MailNotifications queues mails about notifications to the members who want them, each
@@ -98,6 +103,9 @@ func (o *Outbox) address(ctx context.Context, scope tenancy.Scope, news []notify
 // addressMember writes the letters about alerts, which may be very many, or the others.
 func (o *Outbox) addressMember(place noticePlace, m people.MailMember, news []notify.Notification, alerts bool) (to notifications.Addressed, err error) {
 	to.UserID, to.Alerts = m.UserID, alerts
+	seal := func(letter letters.Letter, topics ...tenancy.MailTopic) (people.Mail, error) {
+		return o.seal(Alert, content{To: m.Email, Letter: letter, Reader: &reader{OrgID: place.org.ID, UserID: m.UserID, Topics: topics, Live: place.app.Live}}, 0)
+	}
 	for _, n := range news {
 		topic := topics[n.Type]
 		if (topic == tenancy.MailAlerts) != alerts || !m.GetsMail(topic, m.Chosen, place.app.Live) {
@@ -106,14 +114,14 @@ func (o *Outbox) addressMember(place noticePlace, m people.MailMember, news []no
 		if to.Wanted++; to.Wanted > notify.MaxHourlyMails {
 			continue
 		}
-		sealed, err := o.Seal(Alert, m.Email, place.letter(n), 0)
+		sealed, err := seal(place.letter(n), topic)
 		if err != nil {
 			return to, err
 		}
 		to.Mails = append(to.Mails, sealed)
 	}
 	if to.Wanted > 0 {
-		to.Rest, err = o.Seal(Alert, m.Email, place.rest(alerts), 0)
+		to.Rest, err = seal(place.rest(alerts), topicsOf(alerts)...)
 	}
 	return to, err
 }

@@ -131,6 +131,41 @@ func TestMembersAreMailedOnce(t *testing.T) {
 	}
 }
 
+// A mail may wait while its member is removed, loses the right to read, or unsubscribes.
+func TestMailsWaitForMembersOnly(t *testing.T) {
+	t.Parallel()
+	n := newNews(t)
+	alerts := tenancy.MailPreferences{tenancy.MailAlerts: tenancy.MailAll}
+	n.choose(t, tenancy.Owner, tenancy.MailPreferences{tenancy.MailAlerts: tenancy.MailAll, tenancy.MailKeys: tenancy.MailNone})
+	for name, leave := range map[string]func(){
+		"removed":      func() { storetest.Exec(t, n.url, `DELETE FROM members WHERE user_id = $1`, n.members["support"]) },
+		"unsubscribed": func() { n.choose(t, tenancy.Support, tenancy.MailPreferences{}) },
+		"not allowed to read customers": func() {
+			storetest.Exec(t, n.url, `UPDATE members SET role = 'custom', permissions = '{keys:read}' WHERE user_id = $1`, n.members["support"])
+		},
+	} {
+		storetest.Exec(t, n.url, `
+			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, 'support', '{}', 1)
+			ON CONFLICT (org_id, user_id) DO UPDATE SET role = 'support', permissions = '{}'`, n.app.OrgID, n.members["support"])
+		n.choose(t, tenancy.Support, alerts)
+		var flood []notify.Notification
+		for range notify.MaxHourlyMails + 1 {
+			flood = append(flood, notify.New(notify.BalanceLow, ids.ID{}, notify.Sample(notify.BalanceLow), n.clock()))
+		}
+		n.announce(t, flood...)
+		noError(t, n.outbox.MailNotifications(t.Context()))
+		if waiting := n.waiting(t); waiting != 2*(notify.MaxHourlyMails+1) {
+			t.Fatalf("%s: %d mails wait", name, waiting)
+		}
+		leave()
+		got := n.mailed(t)
+		if len(got) != notify.MaxHourlyMails+1 || slices.ContainsFunc(got, func(m string) bool { return !strings.HasPrefix(m, "owner@") }) || n.waiting(t) != 0 {
+			t.Errorf("%s: mailed %q", name, got)
+		}
+		n.advance(time.Hour)
+	}
+}
+
 func (n *news) sealed(t *testing.T) people.Mail {
 	t.Helper()
 	m, err := n.outbox.Seal(mail.Alert, "owner@example.com", mail.PasswordLetter(mail.Where{}), 0)

@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"log/slog"
 	netmail "net/mail"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/store"
 	"purser/store/people"
+	"purser/tenancy"
 	"purser/tenancy/vault"
 	letters "purser/views/mail"
 )
@@ -97,6 +100,24 @@ func New(options Options) *Outbox {
 type content struct {
 	To     string
 	Letter letters.Letter // empty for a reset, whose link is made when it is sent
+	Reader *reader        `json:",omitempty"` // of a mail about an application
+}
+
+// reader is the member who gets a mail about an application. Mails may wait for days, in
+// which members lose their access or unsubscribe.
+type reader struct {
+	OrgID, UserID ids.ID
+	Topics        []tenancy.MailTopic // it is about one of them
+	Live          bool                // the application
+}
+
+// isReader reports whether the member would get the mail now.
+func (o *Outbox) isReader(ctx context.Context, r reader) (bool, error) {
+	m, err := o.options.Store.Org(r.OrgID).MailMember(ctx, r.UserID)
+	if fault.Is(err, fault.PathNotFound) {
+		return false, nil
+	}
+	return slices.ContainsFunc(r.Topics, func(t tenancy.MailTopic) bool { return m.GetsMail(t, m.Chosen, r.Live) }), err
 }
 
 // Place is where a sealed mail belongs.
@@ -105,12 +126,16 @@ func Place(id ids.ID) vault.Place { return vault.Place{Purpose: "mail", Row: id}
 // Seal makes a row of the outbox. Until is when the mail is of no use any more; zero for
 // the usual time.
 func (o *Outbox) Seal(kind Kind, to string, letter letters.Letter, until int64) (m people.Mail, err error) {
+	return o.seal(kind, content{To: to, Letter: letter}, until)
+}
+
+func (o *Outbox) seal(kind Kind, c content, until int64) (m people.Mail, err error) {
 	now := o.options.Now()
 	m = people.Mail{ID: ids.New(), Kind: string(kind), CreatedAt: now, ExpiresAt: now + usefulFor.Milliseconds()}
 	if until != 0 {
 		m.ExpiresAt = min(m.ExpiresAt, until)
 	}
-	text, err := json.Marshal(content{To: to, Letter: letter})
+	text, err := json.Marshal(c)
 	if err != nil {
 		return m, fmt.Errorf("mail: %w", err)
 	}
@@ -146,8 +171,8 @@ func (o *Outbox) SendDue(ctx context.Context) error {
 	return nil
 }
 
-// errDropped is a mail of no use: it expired, or its address has no
-// account.
+// errDropped is a mail of no use: it expired, its address has no account, or its reader
+// does not get it any more.
 var errDropped = errors.New("mail: dropped")
 
 // deliver sends one mail, over the connection of the run.
@@ -164,6 +189,14 @@ func (o *Outbox) deliver(ctx context.Context, conn **connection, m people.Claime
 	var c content
 	if err := json.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("mail: %w", err)
+	}
+	if c.Reader != nil {
+		if reads, err := o.isReader(ctx, *c.Reader); err != nil {
+			return err
+		} else if !reads {
+			o.options.Log.Info("mail dropped, the member does not get it any more", "mail", m.ID.String(), "kind", m.Kind)
+			return errDropped
+		}
 	}
 	if *conn == nil { // before a link is made that would not be sent
 		if *conn, err = o.dial(ctx); err != nil {

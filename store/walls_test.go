@@ -210,6 +210,9 @@ var orgCalls = []call[people.Org]{
 	{"MailRoster", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.MailRoster(ctx)
 	}},
+	{"MailMember", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, o people.Org, h fixture) (any, error) {
+		return o.MailMember(ctx, h.owner.UserID)
+	}},
 	{"Members", "", "", "", "", func(ctx context.Context, o people.Org, _ fixture) (any, error) {
 		return o.Members(ctx)
 	}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -10,13 +11,20 @@ import (
 	"purser/tenancy/vault"
 )
 
-// mailTimeout bounds one run of the task that sends mails.
-const mailTimeout = 2 * time.Minute
+const (
+	// mailTimeout bounds one run of the task that sends mails.
+	mailTimeout = 2 * time.Minute
+	// expiryInterval is the time between two passes that delete expired mails.
+	expiryInterval = time.Hour
+)
 
-// newMail creates the outbox and the task that empties it, or returns nil without an SMTP
-// server.
+// newMail creates the outbox and the task that empties it. Without an SMTP server it returns
+// nil: the mails of a server that had one are deleted when they expire.
 func newMail(c config, db *store.Store, seals *vault.Vault, queue *jobs.Queue, meters *metrics, log *slog.Logger) *mail.Outbox {
 	if c.smtp == nil {
+		queue.Every(jobs.Task{Name: "delete expired mails", Interval: expiryInterval, Run: func(ctx context.Context) error {
+			return db.Outbox().RemoveExpired(ctx, db.Clock().Now())
+		}})
 		return nil
 	}
 	outbox := mail.New(mail.Options{

@@ -20,20 +20,29 @@ type MailMember struct {
 // maxMailRoster is how many members of an organization get mails at most.
 const maxMailRoster = 500
 
+// selectMailMembers is followed by the condition on members m.
+const selectMailMembers = `
+		SELECT m.user_id, m.role, m.permissions, u.email, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
+		FROM members m JOIN users u ON u.id = m.user_id
+		WHERE m.org_id = $1 `
+
 // MailRoster lists the members with what they want to be mailed about, the first to join
 // first.
 func (o Org) MailRoster(ctx context.Context) ([]MailMember, error) {
-	read := func(row pgx.CollectableRow) (m MailMember, err error) {
-		var permissions []string
-		var chosen [3]tenancy.MailScope
-		err = row.Scan(&m.UserID, &m.Role, &permissions, &m.Email, &chosen[0], &chosen[1], &chosen[2])
-		m.OrgID, m.Custom, m.Chosen = o.id, tenancy.StoredPermissions(permissions), mailPreferences(chosen)
-		return m, err
-	}
-	return collect(ctx, o.handles.pool, "mail roster", read, `
-		SELECT m.user_id, m.role, m.permissions, u.email, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
-		FROM members m JOIN users u ON u.id = m.user_id
-		WHERE m.org_id = $1 ORDER BY m.created_at, m.user_id LIMIT $2`, o.id, maxMailRoster)
+	return collect(ctx, o.handles.pool, "mail roster", o.readMailMember, selectMailMembers+`ORDER BY m.created_at, m.user_id LIMIT $2`, o.id, maxMailRoster)
+}
+
+// MailMember is one member as in the roster. A user who is no member is a 404.
+func (o Org) MailMember(ctx context.Context, user ids.ID) (MailMember, error) {
+	return find(ctx, o.handles.pool, "mail member", o.readMailMember, selectMailMembers+`AND m.user_id = $2`, o.id, user)
+}
+
+func (o Org) readMailMember(row pgx.CollectableRow) (m MailMember, err error) {
+	var permissions []string
+	var chosen [3]tenancy.MailScope
+	err = row.Scan(&m.UserID, &m.Role, &permissions, &m.Email, &chosen[0], &chosen[1], &chosen[2])
+	m.OrgID, m.Custom, m.Chosen = o.id, tenancy.StoredPermissions(permissions), mailPreferences(chosen)
+	return m, err
 }
 
 // mailPreferences are stored choices, in the order of the topics.

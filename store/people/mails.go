@@ -76,6 +76,21 @@ func (o Outbox) Retry(ctx context.Context, m ClaimedMail, due int64) error {
 	return err
 }
 
+// maxExpired is how many mails one statement deletes.
+const maxExpired = 1000
+
+// RemoveExpired deletes mails that are of no use any more, for an installation that sends
+// none: nothing else would.
+func (o Outbox) RemoveExpired(ctx context.Context, now int64) error {
+	for {
+		removed, err := exec(ctx, o.handles.pool, "remove expired mails", `
+			DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE expires_at <= $1 LIMIT $2)`, now, maxExpired)
+		if err != nil || removed < maxExpired {
+			return err
+		}
+	}
+}
+
 // MailQueue describes the mails that wait.
 type MailQueue struct {
 	Waiting int64
