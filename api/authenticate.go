@@ -80,6 +80,14 @@ func (s *Server) authenticate(c *call) (err error) {
 	return c.key.Permissions.RequireAll(c.route.permissions)
 }
 
+// authenticateAgain refuses a key that was revoked or has expired while the request waited
+// or its body arrived.
+func (s *Server) authenticateAgain(ctx context.Context, c *call) error {
+	again := *c
+	again.ctx, again.now = ctx, s.now()
+	return s.authenticate(&again)
+}
+
 // ForgetKeys drops an application's keys from the cache: those of a restored one would be
 // refused for the rest of refusalTTL. Other nodes do that.
 func (s *Server) ForgetKeys(app ids.ID) {

@@ -165,6 +165,23 @@ func (h heldRequest) finish(t *testing.T, body fields) answer {
 	}
 }
 
+// TestAKeyThatIsRevokedWhileABodyArrivesMovesNoMoney revokes a key after a request with it
+// was admitted.
+func TestAKeyThatIsRevokedWhileABodyArrivesMovesNoMoney(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.credit("gold")
+	key := tn.newKey(keys.Spec{Preset: keys.Setup})
+	held := tn.with(key.secret).hold("/v1/deposits")
+	tn.revoke(key)
+	time.Sleep(2 * api.SlowBody) // a key that ends while a request is decided may still be used
+	holder := newHolder()
+	held.finish(t, fields{"identity": holder, "creditKey": "gold", "amountNanocredits": "5", "idempotencyKey": newName()}).refused("revoked_api_key")
+	if list := tn.get("/v1/deposits?identity=" + holder).is(200).object()["data"].([]any); len(list) > 0 {
+		t.Errorf("it deposited %v", list)
+	}
+}
+
 // TestAnApplicationHasEightCatalogsAtOnce: a ninth waits, and usage does not.
 func TestAnApplicationHasEightCatalogsAtOnce(t *testing.T) {
 	t.Parallel()

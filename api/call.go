@@ -155,6 +155,9 @@ func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error
 	if took := httpd.SinceStart() - begun; took > slowBody {
 		cancel := c.extend(took)
 		defer cancel()
+		if err == nil && !c.route.usage { // usage compares the key in its transaction
+			err = s.authenticateAgain(c.ctx, c)
+		}
 	}
 	if err != nil {
 		return reply{}, s.reauthenticate(c, err)

@@ -108,11 +108,7 @@ type exportedEntry struct {
 
 func (s *Server) exportWallet(c *call) (reply, error) {
 	return reply{stream: func(begin func() io.Writer) error {
-		return s.ExportWallet(c.ctx, c.scope, c.path["identity"], begin, func() error {
-			again := *c
-			again.now = s.now()
-			return s.authenticate(&again)
-		})
+		return s.ExportWallet(c.ctx, c.scope, c.path["identity"], begin, func() error { return s.authenticateAgain(c.ctx, c) })
 	}}, nil
 }
 

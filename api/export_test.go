@@ -27,6 +27,9 @@ type Operation struct {
 	IdempotencyKey bool
 }
 
+// SlowBody is from when a body is slow.
+const SlowBody = slowBody
+
 var contractDocument = sync.OnceValues(func() (*document, error) { return loadDocument("") })
 
 // Operations lists what the document describes.

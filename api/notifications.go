@@ -98,9 +98,7 @@ func (s *Server) waitForFeed(c *call, wait time.Duration, read func(context.Cont
 	if err := s.deliveries.Wait(ctx, c.scope, min(wait, maxWait), s.stopped, read); err != nil {
 		return err
 	}
-	again := *c
-	again.ctx, again.now = ctx, s.now()
-	return s.authenticate(&again)
+	return s.authenticateAgain(ctx, c)
 }
 
 // StopWaiting answers the requests that wait for notifications, and those that would, and

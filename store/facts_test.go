@@ -141,6 +141,8 @@ func TestRevokeKeys(t *testing.T) {
 		return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: keys.OneDay}, tenancy.AllPermissions(), moment-2*86_400_000, rand.Reader)
 	})
 	noError(t, err)
+	expired, _ := app.newKey(t, keys.Ingestion)
+	exec(t, connect(t, storetest.URL(t)), `UPDATE api_keys SET expires_at = $3 WHERE app_id = $1 AND id = $2`, app.application.ID, expired.ID, moment-1)
 	revoked, err := app.RevokeKeys(t.Context(), moment+5)
 	if err != nil || revoked != 2 {
 		t.Fatalf("%d keys, %v", revoked, err)
@@ -173,11 +175,58 @@ func TestRevokeKeys(t *testing.T) {
 		}
 	})
 
+	t.Run("revokes also what had expired", func(t *testing.T) {
+		if old, err := app.Key(t.Context(), expired.ID); err != nil || !old.Revoked {
+			t.Errorf("it is %+v, %v", old, err)
+		}
+	})
+
 	t.Run("leaves what was revoked as it was", func(t *testing.T) {
 		if got, err := app.Key(t.Context(), first.ID); err != nil || got != before {
 			t.Errorf("it is %+v, %v", got, err)
 		}
 	})
+}
+
+// TestRevokingAllKeysLeavesNoneThatIsMadeMeanwhile rotates and creates keys while their
+// revocation waits for one of them.
+func TestRevokingAllKeysLeavesNoneThatIsMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	url := storetest.FreshURL(t)
+	app := newTenant(t, openStore(t, url))
+	rotated, _ := app.newKey(t, keys.Setup)
+	rival := connect(t, url)
+	for _, overlap := range []keys.Overlap{keys.NoOverlap, keys.OneDay} {
+		held, err := rival.Begin(t.Context())
+		noError(t, err)
+		exec(t, held, `SELECT FROM api_keys WHERE app_id = $1 AND id = $2 FOR UPDATE`, app.application.ID, rotated.ID)
+		var replacement keys.Rotated
+		rotation := make(chan error, 1)
+		go func() {
+			var err error
+			replacement, err = app.RotateKey(t.Context(), rotated.ID, func(old keys.APIKey) (keys.Rotated, error) {
+				return keys.Rotate(old, keys.Rotation{ID: ids.New(), Overlap: overlap}, tenancy.AllPermissions(), moment, rand.Reader)
+			})
+			rotation <- err
+		}()
+		soon(t, "the rotation waits for its key", func() bool { return lockWaits(t, url, "%") == 1 })
+		revocation := make(chan error, 1)
+		go func() {
+			_, err := app.RevokeKeys(t.Context(), moment+1)
+			revocation <- err
+		}()
+		soon(t, "the revocation waits, too", func() bool { return lockWaits(t, url, "%") == 2 })
+		created, _ := app.newKey(t, keys.Ingestion)
+		noError(t, held.Commit(t.Context()))
+		noError(t, <-rotation)
+		noError(t, <-revocation)
+		for _, id := range []ids.ID{rotated.ID, replacement.New.ID, created.ID} {
+			if k, err := app.Key(t.Context(), id); err != nil || k.Usable(moment+2) == nil {
+				t.Errorf("with the overlap %v, a key works: %+v, %v", overlap, k, err)
+			}
+		}
+		rotated, _ = app.newKey(t, keys.Setup)
+	}
 }
 
 func TestAKeyIsMadeOnce(t *testing.T) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -42,7 +41,7 @@ var (
 
 	revokeKeys = pg.Declare("revoke keys", `
 		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2), archived_at = NULL
-		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name, revoked_at`)
+		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name, revoked_at, expires_at <= $2`)
 
 	lockExpiringKeys = pg.Declare("lock expiring keys", `
 		SELECT`+keyColumns+`
@@ -158,24 +157,43 @@ func (a App) RevokeKey(ctx context.Context, id ids.ID, now int64) (k keys.APIKey
 // RevokeKeys stops every key of the application and returns how many worked until now.
 func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err error) {
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		// The keys before the epoch, in the order in which retiring one takes them.
-		stopped, err := pg.Collect(ctx, tx, revokeKeys, func(row pgx.CollectableRow) (k notify.KeyData, err error) {
-			var id ids.ID
-			err = row.Scan(&id, &k.Name, &k.RevokedAt)
-			k.ID = id.Format(ids.APIKey)
-			return k, err
-		}, now)
-		stopped = slices.DeleteFunc(stopped, func(k notify.KeyData) bool { return k.RevokedAt != now }) // ended before
-		if revoked = int64(len(stopped)); err != nil || revoked == 0 {
-			return err
+		revoked = 0
+		// Until two passes find none: an update does not see the replacement of a key for whose
+		// rotation it waited. Behind the head of the audit log, a key is there or created later.
+		for passes := 2; passes > 0; passes-- {
+			var stopped []notify.KeyData
+			// The keys before the epoch, in the order in which retiring one takes them.
+			err := pg.Each(ctx, tx, revokeKeys, func(row pgx.CollectableRow) error {
+				var id ids.ID
+				var k notify.KeyData
+				var expired *bool
+				if err := row.Scan(&id, &k.Name, &k.RevokedAt, &expired); err != nil || k.RevokedAt != now || pg.OrZero(expired) {
+					return err // it had ended before
+				}
+				k.ID = id.Format(ids.APIKey)
+				stopped = append(stopped, k)
+				return nil
+			}, now)
+			if err != nil {
+				return err
+			}
+			if len(stopped) == 0 {
+				continue
+			}
+			passes = 3
+			revoked += int64(len(stopped))
+			if err := tx.NotifyRevoked(ctx, stopped...); err != nil {
+				return err
+			}
+			if _, err := tx.AdvanceEpoch(ctx); err != nil {
+				return err
+			}
+			err = tx.AuditRemoval(ctx, "key.revoke-all", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.Itoa(len(stopped))})
+			if err != nil {
+				return err
+			}
 		}
-		if err := tx.NotifyRevoked(ctx, stopped...); err != nil {
-			return err
-		}
-		if _, err := tx.AdvanceEpoch(ctx); err != nil {
-			return err
-		}
-		return tx.AuditRemoval(ctx, "key.revoke-all", tx.Scope.AppID.Format(ids.Application), nil, audit.Fields{"keys": strconv.FormatInt(revoked, 10)})
+		return nil
 	})
 	return revoked, err
 }

@@ -145,4 +145,10 @@ var accountMutants = []mutant{
 		once("store/people/users_account.go", "\t\tif current != was {\n", "\t\tif false {\n")),
 	bug("a change of a password leaves no trace", "./web", "TestAccountChangesAreAudited",
 		once("store/people/users_account.go", "\treturn p.auditOwn(ctx, tx, by, action, after)\n", "\treturn nil\n")),
+	bug("a key that was revoked while a body arrived deposits", "./api", "TestAKeyThatIsRevokedWhileABodyArrivesMovesNoMoney",
+		once("api/call.go", "if err == nil && !c.route.usage { // usage", "if false { // usage")),
+	bug("all keys are revoked but one that was created or rotated meanwhile", "./store", "TestRevokingAllKeysLeavesNoneThatIsMadeMeanwhile",
+		once("store/keys.go", "for passes := 2; passes > 0; passes-- {", "for passes := 1; passes == 1; passes = 0 {"), once("store/keys.go", "\t\t\tpasses = 3\n", "")),
+	bug("a key that had expired counts among the revoked", "./store", "TestRevokeKeys",
+		once("store/keys.go", " || pg.OrZero(expired) {", " || expired == nil && k.RevokedAt < 0 {")),
 }

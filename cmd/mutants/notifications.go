@@ -119,5 +119,5 @@ var notificationMutants = []mutant{
 	bug("an export goes on with a revoked key", "./api", "TestExportsEndWhenTheirKeyIsRevoked",
 		once("api/export.go", "		return admit()\n", "		return nil\n")),
 	bug("a key that was revoked during a wait gets the page", "./api", "TestFeed",
-		once("api/notifications.go", "	return s.authenticate(&again)\n", "	return nil\n")),
+		once("api/notifications.go", "	return s.authenticateAgain(ctx, c)\n", "	return nil\n")),
 }
