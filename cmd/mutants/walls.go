@@ -12,6 +12,8 @@ var startMutants = []mutant{
 		once("store/internal/pg/rights.go", "if !want[privilege] && !newer {", "if false {")),
 	bug("a restored database without its serving role", "./store", "TestARestoredDumpServesBehindItsWalls",
 		once("store/internal/pg/login.go", "\tif !s.RoleExists {\n\t\t_, err := conn.Exec", "\tif false {\n\t\t_, err := conn.Exec")),
+	bug("connections through a pooler serve without their role", "./store", "TestAPoolerThatIgnoresStartupParametersIsRefused",
+		once("store/internal/pg/session.go", "\tcase !asAsked:\n", "\tcase false:\n")),
 	bug("a start with any secret key", "./cmd/purser", "TestADatabaseKnowsItsSecretKey",
 		once("cmd/purser/secret_check.go", "len(recorded) > 0 && len(unknown) == len(recorded):", "false:")),
 	bug("a new secret key is left in a folder whose database has another", "./cmd/purser", "TestANewSecretKeyIsWrittenForGood",

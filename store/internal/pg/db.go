@@ -91,7 +91,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 		if o.Restoring {
 			return nil
 		}
-		return refuseUnrestored(ctx, conn)
+		return checkSession(ctx, conn)
 	}
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = serverName
@@ -112,8 +112,8 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	clock.Conns.Store(pool)
 	if err := db.MeasureClock(ctx); err != nil {
 		pool.Close()
-		if errors.Is(err, errUnrestored) {
-			return nil, errUnrestored
+		if refused := refusedSession(err); refused != nil {
+			return nil, refused
 		}
 		return nil, fmt.Errorf("store: the database does not answer: %w", err)
 	}

@@ -69,8 +69,8 @@ func Reason(err error) string {
 
 // Unready adds to a sentence what the state of an error means.
 func Unready(sentence string, cause error) error {
-	if errors.Is(cause, errUnrestored) {
-		return errUnrestored
+	if refused := refusedSession(cause); refused != nil {
+		return refused
 	}
 	switch SQLState(cause) {
 	case "25006":

@@ -187,17 +187,6 @@ var errRestoring = errors.New("a restore into this database was not finished: ru
 // errUnrestored is what a server says whose database was replaced by a restore.
 var errUnrestored = &NotReady{Sentence: "a restore into this database has not finished: wait until it has, or run 'purser restore' with the same file again"}
 
-// refuseUnrestored refuses a new connection to a database that a restore has not finished.
-func refuseUnrestored(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
-	defer cancel()
-	marked, err := isMarked(ctx, conn)
-	if err == nil && marked {
-		return errUnrestored
-	}
-	return err
-}
-
 // Prepare is Prepare for the restored rows. An archive has no statistics of the planner:
 // until they are collected, verification reads whole tables for each wallet.
 func (r *Restore) Prepare(ctx context.Context, address string, log *slog.Logger) error {
