@@ -141,6 +141,7 @@ var testPackages = []string{"store/storetest", "store/faultproxy", "web/browsert
 // testsMayImport lists what only the tests of a package may import.
 var testsMayImport = map[string][]string{
 	"deploy":              {"store/storetest"},                                                           // a database for the server in the image
+	"store/backup":        {"store/storetest"},                                                           // databases to load a script into
 	"store/people":        {"store/storetest"},                                                           // a database for the plan of a query
 	"store/notifications": {"store", "store/internal/limits", "store/people"},                            // to open nodes, and an application on them
 	"store":               {"migrations", "payments/sandbox/persist", "store/embedded", "store/packing"}, // for a server with settings that a store must refuse
