@@ -62,19 +62,21 @@ func (l *Lookups) Find(ctx context.Context, secret Secret, network netip.Prefix,
 	if l.guesses.IsEmpty(network) {
 		queue = l.slow
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
-	defer cancel()
-	leave, err := queue.enter(ctx, network)
-	if err != nil {
-		return false, err
-	}
-	defer leave()
-	known, err = find(ctx)
+	err = queue.run(ctx, network, func(ctx context.Context) error {
+		known, err = find(ctx)
+		return err
+	})
 	if err == nil && !known {
 		l.unknown.Take(secret, Claim{Tokens: 1})
 		l.guesses.Take(network, Claim{Tokens: 1})
 	}
 	return known, err
+}
+
+// Read runs another read that anyone can cause. It waits in the usual queue: those who guess in
+// the same network don't keep others from signing in.
+func (l *Lookups) Read(ctx context.Context, network netip.Prefix, read func(context.Context) error) error {
+	return l.usual.run(ctx, network, read)
 }
 
 // lookupQueue bounds concurrent and queued lookups and refuses the rest.
@@ -85,6 +87,18 @@ type lookupQueue struct {
 
 func newLookupQueue(atOnce, waiting int) *lookupQueue {
 	return &lookupQueue{running: make(chan struct{}, atOnce), admitted: NewInFlight[netip.Prefix](int64(atOnce + waiting))}
+}
+
+// run runs a read when it is the network's turn, or refuses it.
+func (q *lookupQueue) run(ctx context.Context, network netip.Prefix, read func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
+	defer cancel()
+	leave, err := q.enter(ctx, network)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return read(ctx)
 }
 
 func (q *lookupQueue) enter(ctx context.Context, network netip.Prefix) (leave func(), err error) {

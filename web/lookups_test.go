@@ -126,3 +126,54 @@ func TestLookupsOfMadeUpTokensAreBounded(t *testing.T) {
 		t.Errorf("an invitation is answered with %d", got)
 	}
 }
+
+// TestAccountsAreReadAtABoundedCost occupies the places for lookups, so that a sign-in that reads
+// its account waits in vain.
+func TestAccountsAreReadAtABoundedCost(t *testing.T) {
+	t.Parallel()
+	r, _ := newClockHarness(t) // no attempt is forgotten while others wait
+	free := make(chan struct{})
+	var reading sync.WaitGroup
+	const atOnce = 4
+	entered := make(chan struct{})
+	for i := range atOnce {
+		reading.Go(func() {
+			_ = r.site.Lookups.Read(t.Context(), netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 51, byte(i), 0}), 24), func(context.Context) error {
+				entered <- struct{}{}
+				<-free
+				return nil
+			})
+		})
+		<-entered
+	}
+	attempt := func(b *browser) string {
+		t.Helper()
+		got := b.login(t, "bob@example.com", "wrong")
+		if got.status != http.StatusTooManyRequests {
+			t.Errorf("status %d", got.status)
+		}
+		return got.body
+	}
+	var together sync.WaitGroup // each waits for seconds
+	for range attemptsAMinute {
+		together.Go(func() {
+			if body := attempt(r.browser()); strings.Contains(body, "Too many attempts") {
+				t.Error("an attempt within the limit is refused by it")
+			}
+		})
+	}
+	together.Wait()
+	if body := attempt(r.browser()); !strings.Contains(body, "Too many attempts") {
+		t.Error("an attempt past the limit of its network reads the account")
+	}
+	b, name := r.browser(), r.site.SessionCookie()+"-device"
+	b.cookies[name] = &http.Cookie{Name: name, Value: "made-up"}
+	if body := attempt(b); strings.Contains(body, "Too many attempts") {
+		t.Error("a browser that may be known is refused by its network's limit")
+	}
+	close(free)
+	reading.Wait()
+	if body := attempt(b); !strings.Contains(body, "Too many attempts") {
+		t.Error("a made-up device does not count for its network")
+	}
+}

@@ -178,6 +178,6 @@ func (s *Pages) welcome(req *site.Request) (site.Response, error) {
 		start, err := startPage(req, req.User.ID)
 		return site.Redirect(start), err
 	}
-	setUp, err := s.isSetUp(req.Context)
+	setUp, err := s.isSetUp(req)
 	return site.Show(accountpage.Welcome(accountpage.Start{Server: s.Server, NotSetUp: !setUp})), err
 }

@@ -26,6 +26,12 @@ func deviceCookieName(req *site.Request) string { return req.Site.SessionCookie(
 
 func devicePlace(user ids.ID) vault.Place { return vault.Place{Purpose: "device", Row: user} }
 
+// hasDevice reports whether the browser sends a cookie that may be of a known device.
+func hasDevice(req *site.Request) bool {
+	_, err := req.HTTP().Cookie(deviceCookieName(req))
+	return err == nil
+}
+
 // deviceOf is the device id of this browser for the user, or "". The cookie is sealed
 // for one user and is not valid for another account, nor after the password was replaced.
 // With factorAt, it is not valid if the authenticator was added later either.

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func (s *Pages) loginPage(req *site.Request) (site.Response, error) {
 		start, err := startPage(req, req.User.ID)
 		return site.Redirect(start), err
 	}
-	setUp, err := s.isSetUp(req.Context)
+	setUp, err := s.isSetUp(req)
 	return site.Show(accountpage.LoginPage(accountpage.Login{Next: site.LocalPath(req.Query("next")), SignedOut: req.Query("left") != "", WasReset: req.Query("reset") != "", Repeat: req.Query(site.Repeat) != "", NotSetUp: !setUp})), err
 }
 
@@ -54,12 +55,22 @@ func (s *Pages) checkPassword(req *site.Request, typed, password string) (accoun
 	if err != nil {
 		email = strings.ToLower(typed) // no account has it, but the attempt is counted
 	}
-	account, err = req.Site.Store.Auth().Account(req.Context, email)
+	p := proof{step: "password"}
+	if !hasDevice(req) { // before the account is read: only a device would not count
+		if err := s.attemptFromNetwork(req, p); err != nil {
+			return account, false, err
+		}
+		p.counted = true
+	}
+	err = req.Site.Lookups.Read(req.Context, site.Network(req.Bearer.Address), func(ctx context.Context) error {
+		account, err = req.Site.Store.Auth().Account(ctx, email)
+		return err
+	})
 	if err != nil && !fault.Is(err, fault.PathNotFound) {
 		return account, false, err
 	}
 	from := deviceOf(req, account.UserID, account.ChangedAt, 0)
-	p := proof{step: "password", user: account.UserID, known: from != ""}
+	p.user, p.known = account.UserID, from != ""
 	if !p.known {
 		from = site.Network(req.Bearer.Address).String()
 		p.address = credential.AddressSubject(email, account.ChangedAt, req.Site.Now())

@@ -71,7 +71,7 @@ func ifFound(err error) (bool, error) {
 // setupClosed explains why a link is invalid. Every link gets the same page: a guessed
 // one learns no more than the sign-in page shows.
 func (s *Pages) setupClosed(req *site.Request) (site.Response, error) {
-	setUp, err := s.isSetUp(req.Context)
+	setUp, err := s.isSetUp(req)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -88,11 +88,14 @@ func (s *Pages) setupClosed(req *site.Request) (site.Response, error) {
 }
 
 // isSetUp reports whether there is an account. True is cached: anonymous pages call it.
-func (s *Pages) isSetUp(ctx context.Context) (bool, error) {
+func (s *Pages) isSetUp(req *site.Request) (setUp bool, err error) {
 	if s.setUp.Load() {
 		return true, nil
 	}
-	setUp, err := s.Store.Auth().IsSetUp(ctx)
+	err = s.Lookups.Read(req.Context, site.Network(req.Bearer.Address), func(ctx context.Context) error {
+		setUp, err = s.Store.Auth().IsSetUp(ctx)
+		return err
+	})
 	if setUp {
 		s.setUp.Store(true)
 	}

@@ -79,6 +79,8 @@ type proof struct {
 	// known is an attempt from a known device of the user or within a session. Other
 	// clients cannot make it, so it does not count for its network.
 	known bool
+	// counted is an attempt that was counted for its network before.
+	counted bool
 }
 
 // knownUser is the user of a known attempt; zero for others.
@@ -113,7 +115,7 @@ func (s *Pages) admitAttempt(req *site.Request, p proof) error {
 
 // attemptFromNetwork counts an attempt for its network, on this node.
 func (s *Pages) attemptFromNetwork(req *site.Request, p proof) error {
-	if !p.known && !s.networks.allow(req.Bearer.Address, time.UnixMilli(req.Site.Now())) {
+	if !p.known && !p.counted && !s.networks.allow(req.Bearer.Address, time.UnixMilli(req.Site.Now())) {
 		s.logRefusal(req, p, "too many attempts from the network")
 		return site.TooMany(time.Minute / attemptsPerMinute)
 	}
