@@ -182,6 +182,32 @@ func TestAForgottenPasswordIsReplacedByMail(t *testing.T) {
 	})
 }
 
+// TestAResetRefusesTheNamesOfItsUsersOrganizations posts the form without a session, and in
+// the session of a member of another organization.
+func TestAResetRefusesTheNamesOfItsUsersOrganizations(t *testing.T) {
+	t.Parallel()
+	h := newMailHarness(t)
+	member := h.withPassword(t, tenancy.Owner)
+	noError(t, h.db.Org(h.org.ID).By(member.actor()).Rename(t.Context(), "Northwind Books"))
+	other := h.browser()
+	other.user = h.newUser(t)
+	storetest.AddMember(t, h.url, tenancy.Member{
+		OrgID: h.newOrganization(t, "Contoso Coffee").ID, UserID: other.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: h.site.Now(),
+	})
+	other.signIn(t)
+	anyone := h.browser()
+	anyone.post(t, "/forgot", url.Values{"email": {member.user.Email}})
+	path := link(t, h.mailed(t, member.user.Email)[0])
+	for name, b := range map[string]*browser{"without a session": anyone, "in another user's session": other} {
+		if got := b.post(t, path, url.Values{"password": {"northwind-books"}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "Choose another") {
+			t.Errorf("%s: status %d", name, got.status)
+		}
+	}
+	if got := other.post(t, path, url.Values{"password": {"contoso-coffee-1"}}); got.location != "/login?reset=1" {
+		t.Errorf("the name of an organization that the user isn't a member of: status %d", got.status)
+	}
+}
+
 func TestAResetKeepsItsBrowserKnown(t *testing.T) {
 	t.Parallel()
 	h := newMailHarness(t)

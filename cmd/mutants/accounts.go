@@ -49,6 +49,8 @@ var accountMutants = []mutant{
 		once("web/accounts/invitations.go", `s.hashForLink(req, proof{step: "invitation"})`, `s.passwords.hash(req.Context, f.Raw("password"), ids.ID{})`)),
 	bug("a stranger's attempts keep an owner from resetting the password", "./web", "TestLinksHashNoPasswordPastTheLimitOfTheNetwork",
 		once("web/accounts/forgotten.go", `known: device != ""}`, `known: false}`)),
+	bug("a password reset by mail checks the names of the session's organizations", "./web", "TestAResetRefusesTheNamesOfItsUsersOrganizations",
+		once("web/accounts/forgotten.go", "user, loaded.Organizations)", "user, append(loaded.Organizations[:0], req.Orgs...))")),
 	bug("one user fills the queue of known devices", "./web/accounts", "TestOneUserLeavesRoomForOthersInTheQueueOfKnownDevices",
 		once("web/accounts/passwords.go", "return func() { p.known.Leave(known, 1) }, p.known.Enter(known, 1)", "known = ids.New()\n\t\treturn func() { p.known.Leave(known, 1) }, p.known.Enter(known, 1)")),
 	bug("a customer with a /48 of IPv6 has 65,536 networks", "./web/site", "TestNetworks",

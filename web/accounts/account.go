@@ -80,7 +80,7 @@ func passwordForm(req *site.Request, d component.Draft) templ.Component {
 // changePassword requires the current password, so it needs no reauthentication.
 func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 	f := req.Form
-	if err := f.Check("password", checkChoice(req, f.Raw("password"), req.User)); err != nil {
+	if err := f.Check("password", checkChoice(req, f.Raw("password"), req.User, req.Orgs)); err != nil {
 		return site.Response{}, err
 	}
 	if f.OK() && f.Raw("password") == f.Raw("current") {

@@ -94,8 +94,13 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
+	// A session in this browser may be another user's.
+	loaded, err := s.Store.User(user.ID).PageContext(req.Context, "")
+	if err != nil {
+		return site.Response{}, err
+	}
 	f := req.Form
-	if err := f.Check("password", checkChoice(req, f.Raw("password"), user)); err != nil {
+	if err := f.Check("password", checkChoice(req, f.Raw("password"), user, loaded.Organizations)); err != nil {
 		return site.Response{}, err
 	}
 	if !f.OK() {

@@ -179,7 +179,7 @@ func newUser(req *site.Request, f *site.Form, names ...string) (u tenancy.User, 
 	if err := f.Check("email", err); err != nil {
 		return u, err
 	}
-	err = checkChoice(req, f.Raw("password"), u, names...)
+	err = checkChoice(req, f.Raw("password"), u, req.Orgs, names...)
 	return u, f.Check("password", err)
 }
 
@@ -191,10 +191,10 @@ func actorFor(req *site.Request, u tenancy.User) audit.Actor {
 }
 
 // checkChoice refuses a password that can be guessed from the user, their organizations
-// or this server.
-func checkChoice(req *site.Request, password string, u tenancy.User, names ...string) error {
+// or this server. The user may be another than the request's.
+func checkChoice(req *site.Request, password string, u tenancy.User, orgs []tenancy.Organization, names ...string) error {
 	names = append(names, u.Email, u.Name, req.Site.Server.Address)
-	for _, org := range req.Orgs {
+	for _, org := range orgs {
 		names = append(names, org.Name)
 	}
 	return credential.CheckChoice(password, names...)
