@@ -201,6 +201,32 @@ func TestAccountChangesAreAudited(t *testing.T) {
 	}
 }
 
+func TestARenamedAccountIsAuditedInEachOrganization(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b, second := r.join(t, tenancy.Support), r.newOrganization(t, "Bolt")
+	storetest.AddMember(t, r.url, tenancy.Member{OrgID: second.ID, UserID: b.user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: r.site.Now()})
+	for _, name := range []string{"Eve Example", "Eve Example", "Ann"} { // the second changes nothing
+		if got := b.post(t, "/account/name", url.Values{"name": {name}}); got.status != http.StatusSeeOther {
+			t.Fatalf("status %d", got.status)
+		}
+	}
+	for _, org := range []ids.ID{r.org.ID, second.ID} {
+		entries, _, err := r.db.Org(org).AuditLog(t.Context(), people.AuditPage{Action: "account.rename", Limit: 10})
+		noError(t, err)
+		if len(entries) != 2 {
+			t.Fatalf("%d entries", len(entries))
+		}
+		for i, want := range [][2]string{{"Eve Example", "Ann"}, {b.user.Name, "Eve Example"}} { // the newest first
+			e := entries[i]
+			before, after := e.Fields()
+			if e.UserID != b.user.ID || e.Target != b.user.ID.Format(ids.User) || e.RequestID.IsZero() || before["name"] != want[0] || after["name"] != want[1] {
+				t.Errorf("entry %d is %+v", i, e)
+			}
+		}
+	}
+}
+
 func TestPasswordsAreNotMadeOfNamesAround(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"purser/ids"
 	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -176,4 +179,41 @@ func TestSessionsFailClosed(t *testing.T) {
 	if got := b.get(t, "/o"); got.header.Get(echo.HeaderSetCookie) != "" {
 		t.Error("the cookie is taken away, though the session may be there")
 	}
+}
+
+func TestEndedSessionsAreLogged(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	var log bytes.Buffer
+	r.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
+	here := r.join(t, tenancy.Support)
+	other := r.browser()
+	other.user = here.user
+	other.signIn(t)
+	list, current, err := r.db.User(here.user.ID).Sessions(t.Context(), here.cookies[r.site.SessionCookie()].Value, r.site.Now())
+	noError(t, err)
+	ended := list[0].ID
+	if ended == current {
+		ended = list[1].ID
+	}
+	path := "/account/sessions/" + ended.Format(ids.Session) + "/end"
+	logged := func(t *testing.T, got seen, status int, want string) {
+		t.Helper()
+		if got.status != status {
+			t.Errorf("status %d", got.status)
+		}
+		line := log.String()
+		log.Reset()
+		if want == "" && line == "" {
+			return
+		}
+		for _, part := range []string{want, here.user.ID.Format(ids.User), got.header.Get(echo.HeaderXRequestID), `"address":"127.0.0.1"`} {
+			if part == "" || !strings.Contains(line, part) {
+				t.Errorf("%q is not in the log:\n%s", part, line)
+			}
+		}
+	}
+	logged(t, here.post(t, path, nil), http.StatusSeeOther, `"msg":"session ended"`)
+	logged(t, here.post(t, path, nil), http.StatusNotFound, "")
+	logged(t, here.post(t, "/account/sessions/end", nil), http.StatusSeeOther, `"msg":"all other sessions ended"`)
 }

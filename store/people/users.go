@@ -8,6 +8,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 )
 
 // Auth has the lookups before a user is known: a session by its token, an account by
@@ -96,8 +97,19 @@ func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
 	return u, found("select user", err)
 }
 
-// Rename changes the user's name.
-func (p User) Rename(ctx context.Context, name string) error {
-	_, err := exec(ctx, p.handles.pool, "rename user", `UPDATE users SET name = $2 WHERE id = $1`, p.id, name)
-	return err
+// Rename changes the user's name. The same name changes nothing and is not audited.
+func (p User) Rename(ctx context.Context, name string, by audit.Actor) error {
+	return p.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var was string
+		err := tx.QueryRow(ctx, `SELECT name FROM users WHERE id = $1 FOR NO KEY UPDATE`, p.id).Scan(&was)
+		if err != nil || was == name {
+			return found("lock user", err)
+		}
+		if _, err := exec(ctx, tx, "rename user", `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
+			return err
+		}
+		return auditAllOrganizations(ctx, tx, p.id, by, audit.Action{
+			Action: "account.rename", Target: p.id.Format(ids.User), Before: audit.Fields{"name": was}, After: audit.Fields{"name": name},
+		})
+	})
 }

@@ -62,7 +62,7 @@ func (s *Pages) renameAccount(req *site.Request) (site.Response, error) {
 		view, err := accountPage(req, f.Draft("name"), component.Draft{})
 		return site.Invalid(view), err
 	}
-	if err := req.UserStore().Rename(req.Context, name); err != nil {
+	if err := req.UserStore().Rename(req.Context, name, req.Actor()); err != nil {
 		return site.Response{}, err
 	}
 	return req.Done("/account", "Name saved.")
@@ -138,6 +138,7 @@ func (s *Pages) endSession(req *site.Request, id ids.ID) (site.Response, error) 
 	if err := req.UserStore().EndSession(req.Context, id); err != nil {
 		return site.Response{}, err
 	}
+	req.LogAccount("session ended", req.User.ID, "session", id.Format(ids.Session))
 	return req.Done("/account", "Session ended.")
 }
 
@@ -145,6 +146,7 @@ func (s *Pages) endOtherSessions(req *site.Request) (site.Response, error) {
 	if err := req.UserStore().EndOtherSessions(req.Context, req.Bearer.Token); err != nil {
 		return site.Response{}, err
 	}
+	req.LogAccount("all other sessions ended", req.User.ID)
 	return req.Done("/account", "All other sessions ended.")
 }
 
