@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,29 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 		if got := d.join(t, tenancy.Custom, p, tenancy.WalletsRead).get(t, path); got.status != http.StatusOK {
 			t.Errorf("%s: status %d", part, got.status)
 		}
+	}
+}
+
+// The comparison of two catalogs shows costs and prices of both.
+func TestComparingCatalogsNeedsToReadThem(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	live := r.newApplication(t, r.org, "Shop", true)
+	path := r.appPath("catalog", "copy") + "?to=" + live.Slug
+	reads := []tenancy.Permission{tenancy.CreditsRead, tenancy.FeaturesRead, tenancy.PlansRead}
+	if got := r.join(t, tenancy.Custom, append(reads, tenancy.PlansWrite)...).get(t, path); got.status != http.StatusOK {
+		t.Errorf("status %d", got.status)
+	}
+	held := map[string][]tenancy.Permission{"plans:write only": {tenancy.PlansWrite}}
+	for i, p := range reads {
+		held["all but "+p.String()] = append(slices.Delete(slices.Clone(reads), i, i+1), tenancy.CreditsWrite, tenancy.FeaturesWrite, tenancy.PlansWrite)
+	}
+	for name, permissions := range held {
+		b := r.join(t, tenancy.Custom, permissions...)
+		if get, post := b.get(t, path), b.post(t, path, url.Values{"to": {live.Slug}}); get.status != http.StatusForbidden || post.status != http.StatusForbidden {
+			t.Errorf("%s: %d and %d", name, get.status, post.status)
+		}
+		says(t, b.get(t, r.appPath("catalog", "copy")), http.StatusOK, "to read and write credits, features and plans")
 	}
 }
 

@@ -14,20 +14,31 @@ import (
 	"purser/web/site"
 )
 
-// copyPath links to the copy of a test catalog, for members who may change all of it.
+// copyPath links to the copy of a test catalog, for members who may copy it.
 func copyPath(req *site.Request) string {
-	if req.App.Live || !mayCopy(req) || !req.May(tenancy.PlansRead) {
+	if req.App.Live || !mayCopy(req) {
 		return ""
 	}
 	return req.AppPath("catalog", "copy")
 }
 
 func mayCopy(req *site.Request) bool {
-	return req.May(tenancy.CreditsWrite) && req.May(tenancy.FeaturesWrite) && req.May(tenancy.PlansWrite)
+	return requireReading(req) == nil && req.May(tenancy.CreditsWrite) && req.May(tenancy.FeaturesWrite) && req.May(tenancy.PlansWrite)
+}
+
+// requireReading refuses a member who may not read a whole catalog. A member has the same
+// permissions in each application of the organization.
+func requireReading(req *site.Request) error {
+	for _, p := range []tenancy.Permission{tenancy.CreditsRead, tenancy.FeaturesRead, tenancy.PlansRead} {
+		if err := req.Require(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyNeeds tells a member who may change plans only.
-const copyNeeds = "Copying a catalog needs the permissions credits:write, features:write and plans:write. Ask an owner or admin for them."
+const copyNeeds = "Copying a catalog needs the permissions to read and write credits, features and plans. Ask an owner or admin for them."
 
 func (s *Pages) copyPage(req *site.Request) (site.Response, error) {
 	view, _, err := copyView(req, req.Query("to"))
@@ -37,8 +48,8 @@ func (s *Pages) copyPage(req *site.Request) (site.Response, error) {
 	return site.Show(catalogpage.CopyPage(view)), err
 }
 
-// copyView compares the application's catalog with the target's. Without a target it only
-// lists those there are.
+// copyView compares the application's catalog with the target's, which requires reading both.
+// Without a target it only lists those there are, as the navigation does for every member.
 func copyView(req *site.Request, slug string) (view catalogpage.Copy, target tenancy.Application, err error) {
 	if req.App.Live {
 		return view, target, fault.New(fault.PathNotFound)
@@ -61,6 +72,9 @@ func copyView(req *site.Request, slug string) (view catalogpage.Copy, target ten
 	}
 	if target.ID.IsZero() {
 		return view, target, fault.New(fault.PathNotFound)
+	}
+	if err := requireReading(req); err != nil {
+		return view, target, err
 	}
 	source, err := req.Tenant().Catalog(req.Context)
 	if err != nil {
