@@ -5,14 +5,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"purser/ids"
+	"purser/metering"
+	"purser/store"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/web/site"
 )
 
 // stuckClient reads nothing of a response until it is freed.
@@ -82,6 +87,10 @@ func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
 	t.Parallel()
 	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
+	noError(t, d.tenant.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "other", Name: "Other", Unit: "other", Revision: 1, CreatedAt: d.site.Now()}))
+	at := time.UnixMilli(d.site.Now()).UTC()
+	_, _, err := d.tenant.Deposit(t.Context(), store.Deposit{ID: ids.New(), Identity: "ann", CreditKey: "other", Amount: 7, IdempotencyKey: new("other"), CreatedAt: at.UnixMilli()})
+	noError(t, err)
 	d.deposit(t, "ann", 1)
 	add := func(rows int) {
 		storetest.Exec(t, d.url, `
@@ -94,7 +103,7 @@ func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
 		rows  int // that are added
 		names map[string]string
 	}{
-		{9_999, map[string]string{deposits: "deposits-2", deposits + "?sort=oldest": "deposits-2", journal: "journal-ann-2"}},
+		{9_998, map[string]string{deposits: "deposits-2", deposits + "?sort=oldest": "deposits-2", journal: "journal-ann-2"}},
 		{1, map[string]string{deposits: "deposits-newest-10000-2", deposits + "?sort=oldest": "deposits-oldest-10000-2", journal: "journal-ann-newest-10000-2"}},
 	} {
 		add(c.rows)
@@ -103,6 +112,12 @@ func TestTheNameOfAFileSaysWhichRowsItHas(t *testing.T) {
 				t.Errorf("%s is called %s, expected %s", path, name, want)
 			}
 		}
+	}
+	storetest.Exec(t, d.url, `UPDATE journal SET created_at = $2 WHERE app_id = $1`, d.app.ID, at.UnixMilli())
+	storetest.Exec(t, d.url, `UPDATE wallets SET last_seq = (SELECT max(seq) FROM journal j WHERE j.app_id = $1) WHERE app_id = $1`, d.app.ID)
+	part := support.get(t, journal+"?month="+at.Format("2006-01"))
+	if name := fileName(t, part); !strings.Contains(name, "-newest-10000-2") || !strings.Contains(part.body, ",closing balance,,other,,7,0,") {
+		t.Errorf("a part of a statement is called %s, or lacks the balance of a credit whose entries are not in it", name)
 	}
 }
 
@@ -133,6 +148,40 @@ func TestTheNameOfAFileSaysThatItLacksPackedMonths(t *testing.T) {
 		if got := support.get(t, page+query); strings.Contains(got.body, "in this list or its CSV") != lacks {
 			t.Errorf("the page %s says that it lacks events: %t", query, !lacks)
 		}
+	}
+}
+
+// An entry that comes while a statement is read is in it, with the balance after it. Here it
+// is made by a clock that is ahead of the page's.
+func TestAStatementAddsUp(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	support := d.join(t, tenancy.Support)
+	noError(t, d.tenant.CreateCredit(t.Context(), metering.Credit{ID: ids.New(), Key: "other", Name: "Other", Unit: "other", Revision: 1, CreatedAt: d.site.Now()}))
+	now := time.UnixMilli(d.site.Now()).UTC()
+	deposit := func(at time.Time, credit string, amount metering.Amount) {
+		_, _, err := d.tenant.Deposit(t.Context(), store.Deposit{
+			ID: ids.New(), Identity: "ann", CreditKey: credit, Amount: amount, IdempotencyKey: new(ids.New().String()), CreatedAt: at.UnixMilli(),
+		})
+		noError(t, err)
+	}
+	soon := now.Add(time.Minute)
+	before := time.Date(soon.Year(), soon.Month(), 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour)
+	deposit(before, "tokens", 10)
+	deposit(before, "other", 7)
+	deposit(soon, "tokens", 5)
+	file := support.get(t, d.walletPath(t, "ann")+"/journal.csv?month="+soon.Format("2006-01"))
+	var kept []string
+	for line := range strings.Lines(file.body) {
+		cells := strings.Split(line, ",")
+		kept = append(kept, strings.Join([]string{cells[3], cells[5], cells[6], cells[7]}, " "))
+		if cells[3] == "closing balance" && cells[2] != site.Timestamp(soon.UnixMilli()) {
+			t.Errorf("the closing balance is of %s", cells[2])
+		}
+	}
+	want := []string{"kind credit nanocredits balance after", "closing balance other  7", "closing balance tokens  15", "deposit tokens 5 15", "opening balance other  7", "opening balance tokens  10"}
+	if !slices.Equal(kept, want) {
+		t.Errorf("it has %q", kept)
 	}
 }
 

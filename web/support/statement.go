@@ -1,6 +1,8 @@
 package support
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"purser/fault"
@@ -31,17 +33,16 @@ func statementMonths(req *site.Request, created int64) (options []component.Opti
 }
 
 // statement is the month of a wallet in the viewer's zone, newest first as its journal:
-// the closing balances, the entries, and the opening balances.
+// the closing balances, the entries, and the opening balances. Entries may come while it is
+// read, so the closing balances are those after the entries that it has.
 func statement(req *site.Request, identity, owner, month string) (site.Response, error) {
 	first, err := time.ParseInLocation(monthLayout, month, req.Zone())
 	if err != nil {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "Enter a month, such as 2026-10.")
 	}
 	from, to := first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
-	rows, err := balanceRows(req, identity, "closing balance", min(to-1, req.Now()))
-	if err != nil {
-		return site.Response{}, err
-	}
+	var rows [][]string
+	closing, moment := map[string]metering.Balance{}, min(to-1, req.Now())
 	q := reports.HistoryQuery{Identity: identity, From: from, To: to, Limit: exportPortion}
 	entries, more := 0, true
 	for more && entries < maxExport {
@@ -51,24 +52,38 @@ func statement(req *site.Request, identity, owner, month string) (site.Response,
 		}
 		for _, l := range lines {
 			rows = append(rows, journalCells(l))
+			if _, newer := closing[l.CreditKey]; !newer {
+				closing[l.CreditKey] = metering.Balance{CreditKey: l.CreditKey, Amount: l.BalanceAfter, Debt: l.DebtAfter}
+			}
+			moment = max(moment, l.CreatedAt)
 		}
 		entries += len(lines)
 		q.Position, more = next, next.Seq != 0
 	}
-	opening, err := balanceRows(req, identity, "opening balance", from-1)
+	opening, err := req.Reports().BalancesAt(req.Context, identity, from-1)
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.CSVFile(exportName(req, "statement-"+owner+"-"+first.Format(monthLayout)+site.Part("newest", entries, more)), journalColumns, append(rows, opening...)), nil
-}
-
-// balanceRows are the balances after the entries up to a moment, one row for each credit.
-func balanceRows(req *site.Request, identity, kind string, moment int64) (rows [][]string, err error) {
-	balances, err := req.Reports().BalancesAt(req.Context, identity, moment)
-	for _, b := range balances {
-		rows = append(rows, balanceCells(b, kind, moment))
+	rest := opening // of credits without entries
+	if more {
+		if rest, err = req.Reports().BalancesAt(req.Context, identity, moment); err != nil {
+			return site.Response{}, err
+		}
 	}
-	return rows, err
+	for _, b := range rest {
+		if _, moved := closing[b.CreditKey]; !moved {
+			closing[b.CreditKey] = b
+		}
+	}
+	var all [][]string
+	for _, key := range slices.Sorted(maps.Keys(closing)) {
+		all = append(all, balanceCells(closing[key], "closing balance", moment))
+	}
+	all = append(all, rows...)
+	for _, b := range opening {
+		all = append(all, balanceCells(b, "opening balance", from-1))
+	}
+	return site.CSVFile(exportName(req, "statement-"+owner+"-"+first.Format(monthLayout)+site.Part("newest", entries, more)), journalColumns, all), nil
 }
 
 func balanceCells(b metering.Balance, kind string, moment int64) []string {
