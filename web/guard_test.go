@@ -122,6 +122,21 @@ func TestWhatIsNotOnesOwnIsNotThere(t *testing.T) {
 			}
 		}
 	})
+	t.Run("and from a file to the page that it was on", func(t *testing.T) {
+		anonymous := r.browser()
+		for _, c := range []struct{ referer, file, want string }{
+			{r.server.URL + r.appPath("usage") + "?range=7", r.appPath("usage.csv") + "?range=7", r.appPath("usage") + "?range=7"},
+			{r.server.URL + r.appPath("wallets", "wal_1"), r.appPath("wallets", "wal_1", "export.json"), r.appPath("wallets", "wal_1")},
+			{"", r.appPath("wallets", "wal_1", "journal.csv"), r.appPath("wallets", "wal_1")},
+			{"https://evil.example/o", r.orgPath("audit.csv"), r.orgPath()},
+			{r.server.URL + "/o", r.orgPath("audit"), r.orgPath("audit")},
+		} {
+			anonymous.header.Set("Referer", c.referer)
+			if got := anonymous.get(t, c.file); got.location != "/login?next="+url.QueryEscape(c.want) {
+				t.Errorf("%s leads to %s, expected back to %s", c.file, got.location, c.want)
+			}
+		}
+	})
 	t.Run("and a part of a page is told to load the sign-in whole", func(t *testing.T) {
 		anonymous := r.browser()
 		anonymous.header.Set("HX-Request", "true")

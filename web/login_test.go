@@ -83,6 +83,14 @@ func TestSignIn(t *testing.T) {
 		if got := b.get(t, "/login"); got.status != http.StatusSeeOther || got.location != r.appPath() {
 			t.Errorf("who is signed in is asked again: %d", got.status)
 		}
+		for next, want := range map[string]string{r.appPath("events") + "?event=1": r.appPath("events") + "?event=1", "//evil.example": r.appPath(), "https://evil.example/": r.appPath()} {
+			if got := b.get(t, "/login?"+url.Values{"next": {next}}.Encode()); got.status != http.StatusSeeOther || got.location != want {
+				t.Errorf("a link to %s leads who is signed in to %s", next, got.location)
+			}
+			if got := b.get(t, "/login/code?"+url.Values{"next": {next}}.Encode()); strings.Contains(got.location, "evil") || strings.Contains(next, "event") && b.get(t, got.location).location != want {
+				t.Errorf("without a password, the code for %s leads to %s", next, got.location)
+			}
+		}
 	})
 
 	t.Run("is all that the start page offers once there is an account", func(t *testing.T) {

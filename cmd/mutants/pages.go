@@ -88,4 +88,10 @@ var pageMutants = []mutant{
 		once("web/support/statement.go", "if _, newer := closing[l.CreditKey]; !newer {", "if _, newer := closing[l.CreditKey]; !newer && l.CreatedAt <= req.Now() {")),
 	bug("a part of a statement closes with the opening balances", "./web", "TestTheNameOfAFileSaysWhichRowsItHas",
 		once("web/support/statement.go", "\tif more {\n\t\tif rest, err = ", "\tif more && false {\n\t\tif rest, err = ")),
+	bug("who is signed in already is led to the start", "./web", "TestSignIn",
+		once("web/accounts/login.go", "return goOn(req, req.User.ID, site.LocalPath(req.Query(\"next\")))", "return goOn(req, req.User.ID, \"/\")")),
+	bug("who is signed in already is led anywhere", "./web", "TestSignIn",
+		once("web/accounts/login.go", "return goOn(req, req.User.ID, site.LocalPath(req.Query(\"next\")))", "return goOn(req, req.User.ID, req.Query(\"next\"))")),
+	bug("a sign-in leads back to a file", "./web", "TestWhatIsNotOnesOwnIsNotThere",
+		once("web/site/guard.go", "if !req.route.isFile() {", "if true {")),
 }

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -24,8 +25,7 @@ const loginFailed = "Wrong email or password."
 
 func (s *Pages) loginPage(req *site.Request) (site.Response, error) {
 	if req.IsSignedIn() {
-		start, err := startPage(req, req.User.ID)
-		return site.Redirect(start), err
+		return goOn(req, req.User.ID, site.LocalPath(req.Query("next")))
 	}
 	setUp, err := s.isSetUp(req)
 	return site.Show(accountpage.LoginPage(accountpage.Login{Next: site.LocalPath(req.Query("next")), SignedOut: req.Query("left") != "", WasReset: req.Query("reset") != "", Repeat: req.Query(site.Repeat) != "", NotSetUp: !setUp})), err
@@ -166,11 +166,24 @@ func (s *Pages) finishLogin(req *site.Request, user ids.ID, passwordAt, factorAt
 		}
 		req.LogAccount("signed in", user, "factors", factors)
 	}
+	return goOn(req, user, next)
+}
+
+// goOn leads a user who is signed in to the page that they came for, or to the start.
+func goOn(req *site.Request, user ids.ID, next string) (site.Response, error) {
 	if next != "/" {
 		return site.Redirect(next), nil
 	}
 	start, err := startPage(req, user)
 	return site.Redirect(start), err
+}
+
+// loginAgain leads to the sign-in, which keeps the page to go on with.
+func loginAgain(next string) site.Response {
+	if next == "/" {
+		return site.Redirect("/login")
+	}
+	return site.Redirect("/login?" + url.Values{"next": {next}}.Encode())
 }
 
 // startPage is the overview of the only application in the user's only organization, or
@@ -196,26 +209,27 @@ func startPage(req *site.Request, user ids.ID) (string, error) {
 }
 
 func (s *Pages) codePage(req *site.Request) (site.Response, error) {
+	next := site.LocalPath(req.Query("next"))
 	if _, _, waiting := awaitingCode(req); !waiting {
-		return site.Redirect("/login"), nil
+		return loginAgain(next), nil
 	}
-	return site.Show(accountpage.SecondStepPage(accountpage.SecondStep{Next: site.LocalPath(req.Query("next"))})), nil
+	return site.Show(accountpage.SecondStepPage(accountpage.SecondStep{Next: next})), nil
 }
 
 func (s *Pages) loginCode(req *site.Request) (site.Response, error) {
 	f := req.Form
+	next := site.LocalPath(f.Raw("next"))
 	user, passwordAt, waiting := awaitingCode(req)
 	if !waiting {
-		return site.Redirect("/login"), nil
+		return loginAgain(next), nil
 	}
 	account, err := req.Site.Store.User(user).PageContext(req.Context, "")
 	if err != nil {
 		return site.Response{}, err
 	}
 	if account.PasswordAt != passwordAt { // replaced since it was entered
-		return site.Redirect("/login"), nil
+		return loginAgain(next), nil
 	}
-	next := site.LocalPath(f.Raw("next"))
 	device := deviceOf(req, user, passwordAt, account.FactorAt)
 	code := f.Text("code")
 	p := proof{step: "code", user: user, known: device != "", subject: credential.CodeSubject(user.Format(ids.User), device)}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -279,16 +280,19 @@ func (req *Request) RedirectVia(first string) Response {
 	return Redirect(target)
 }
 
-// ReturnPath is where to continue afterwards: this page, or for a form the page that it
-// was on.
+// ReturnPath is where to continue afterwards: this page, or for a form or a file the page
+// that it was on. A browser that is led to a file stays where it is.
 func (req *Request) ReturnPath() string {
-	r := req.HTTP()
+	r, unknown := req.HTTP(), "/"
 	if r.Method == http.MethodGet && !req.IsHTMX() {
-		return LocalPath(r.URL.RequestURI())
+		if !req.route.isFile() {
+			return LocalPath(r.URL.RequestURI())
+		}
+		unknown = LocalPath(path.Dir(r.URL.EscapedPath())) // the page above
 	}
 	from, err := url.Parse(r.Referer())
 	if err != nil || from.Host != r.Host {
-		return "/"
+		return unknown
 	}
 	return LocalPath(from.RequestURI())
 }

@@ -32,6 +32,9 @@ type Route struct {
 	cacheable bool
 }
 
+// isFile reports whether the route responds with a file to save.
+func (r Route) isFile() bool { return path.Ext(r.Path) != "" }
+
 // requirement is what a route requires: a tenancy.Permission in the path's organization,
 // or an access level.
 type requirement fmt.Stringer
