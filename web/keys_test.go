@@ -367,6 +367,28 @@ func TestARotatedKeyWorksNoLongerThanUntilItExpires(t *testing.T) {
 	}
 }
 
+// A key's last day is that of the viewer, as on the key's own page.
+func TestTheDayAKeyExpiresIsThatOfTheViewer(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.join(t, tenancy.Admin)
+	soon := time.UnixMilli(r.site.Now()).UTC().Add(72 * time.Hour)
+	expires := time.Date(soon.Year(), soon.Month(), soon.Day(), 12, 0, 0, 0, time.UTC)
+	spec := keys.Spec{ID: ids.New(), App: r.app, Name: "Server", Preset: keys.Ingestion, ExpiresAt: expires.UnixMilli()}
+	key, _, err := keys.New(spec, tenancy.AllPermissions(), expires.Add(-30*24*time.Hour).UnixMilli(), rand.Reader)
+	noError(t, err)
+	noError(t, r.db.App(r.app.Scope()).CreateKey(t.Context(), key))
+	for zone, day := range map[string]time.Time{"": expires, "Pacific/Kiritimati": expires.Add(14 * time.Hour), "Pacific/Niue": expires.Add(-11 * time.Hour)} {
+		b.cookies["zone"] = &http.Cookie{Name: "zone", Value: zone}
+		want := day.Format("2 Jan 2006")
+		for page, text := range map[string]string{r.appPath(): "expires on " + want, r.appPath("keys"): ">" + want + "</time>"} {
+			if got := b.get(t, page); !strings.Contains(got.body, text) {
+				t.Errorf("%s in %q leaves out %s", page, zone, text)
+			}
+		}
+	}
+}
+
 func TestRevokingAKey(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

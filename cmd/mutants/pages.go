@@ -94,4 +94,6 @@ var pageMutants = []mutant{
 		once("web/accounts/login.go", "return goOn(req, req.User.ID, site.LocalPath(req.Query(\"next\")))", "return goOn(req, req.User.ID, req.Query(\"next\"))")),
 	bug("a sign-in leads back to a file", "./web", "TestWhatIsNotOnesOwnIsNotThere",
 		once("web/site/guard.go", "if !req.route.isFile() {", "if true {")),
+	bug("the overview has the day of UTC on which a key expires", "./web", "TestTheDayAKeyExpiresIsThatOfTheViewer",
+		once("web/support/overview.go", "component.DayTextIn(key.ExpiresAt, zone)", "component.DayText(key.ExpiresAt)")),
 }

@@ -103,9 +103,12 @@ func secondsText(milliseconds int64) string {
 	return time.UnixMilli(milliseconds).UTC().Format("15:04:05 UTC")
 }
 
-// DayText is the day of a moment, such as "14 Nov 2026".
-func DayText(milliseconds int64) string {
-	return time.UnixMilli(milliseconds).UTC().Format("2 Jan 2006")
+// DayText is the day of a moment in UTC, such as "14 Nov 2026".
+func DayText(milliseconds int64) string { return DayTextIn(milliseconds, time.UTC) }
+
+// DayTextIn is the day of a moment in a time zone.
+func DayTextIn(milliseconds int64, zone *time.Location) string {
+	return time.UnixMilli(milliseconds).In(zone).Format("2 Jan 2006")
 }
 
 // exactInstant is what machines read, and people who point at a time.

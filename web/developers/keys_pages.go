@@ -20,7 +20,7 @@ func (s *Pages) keys(req *site.Request, part store.Page) (site.Response, error) 
 		return site.Response{}, err
 	}
 	return site.Show(keyspage.APIKeys(keyspage.KeyList{
-		Frame: req.Frame("API keys", "keys"), Base: req.AppPath("keys"), Now: req.Site.Now(), Keys: rows, MayEdit: req.May(tenancy.KeysWrite),
+		Frame: req.Frame("API keys", "keys"), Base: req.AppPath("keys"), Now: req.Site.Now(), Zone: req.Zone(), Keys: rows, MayEdit: req.May(tenancy.KeysWrite),
 		Pages: site.Pages(req.AppPath("keys"), ids.APIKey, part, list, more, func(k keys.APIKey) ids.ID { return k.ID }),
 	})), nil
 }

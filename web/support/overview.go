@@ -66,7 +66,7 @@ func (s *Pages) overview(req *site.Request) (site.Response, error) {
 		Money: overviewMoney(r.finance, o), Path: req.AppPath(), Tiles: overviewTiles(req, o, chosen.before),
 		Uses:   dayChart(req, o, "uses-chart", "Usage", "events", func(d reports.OverviewDay) int64 { return d.Uses }),
 		Denied: dayChart(req, o, "denied-chart", "Denials", "denials", func(d reports.OverviewDay) int64 { return d.Denied }),
-		Steps:  overviewSteps(req, r.progress), Attention: append(failedVerifications(r.runs), overviewConcerns(req, r.attention, r.unconnected)...), Verified: verifiedRows(r.runs), Used: r.progress.IsUsed,
+		Steps:  overviewSteps(req, r.progress), Attention: append(failedVerifications(r.runs), overviewConcerns(req, r.attention, r.unconnected, req.Zone())...), Verified: verifiedRows(r.runs), Used: r.progress.IsUsed,
 		Quickstart: req.LinkIfPermitted(tenancy.WalletsRead, "quickstart"), Events: req.LinkIfPermitted(tenancy.JournalRead, "events"), Check: req.LinkIfPermitted(tenancy.JournalRead, "check"),
 	}
 	for _, period := range periods {
@@ -249,8 +249,9 @@ func overviewSteps(req *site.Request, p reports.Progress) []component.Step {
 	}
 }
 
-// overviewConcerns lists only warnings whose page the member may open.
-func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool) (list []supportpage.Concern) {
+// overviewConcerns lists only warnings whose page the member may open, with days of the
+// zone.
+func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool, zone *time.Location) (list []supportpage.Concern) {
 	add := func(needed tenancy.Permission, c supportpage.Concern) {
 		if req.May(needed) {
 			list = append(list, c)
@@ -283,7 +284,7 @@ func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool) 
 		}
 		add(tenancy.KeysRead, supportpage.Concern{
 			More: more,
-			Text: "API key \"" + key.Name + "\" expires on " + component.DayText(key.ExpiresAt), Tone: "warn", Link: link, Href: req.AppPath("keys"),
+			Text: "API key \"" + key.Name + "\" expires on " + component.DayTextIn(key.ExpiresAt, zone), Tone: "warn", Link: link, Href: req.AppPath("keys"),
 		})
 	}
 	if a.OnHold > 0 {

@@ -24,24 +24,24 @@ func TestConcernsAboutPlans(t *testing.T) {
 	refused := reports.Attention{SyncErrors: []reports.PlanInError{{Key: "pro", Name: "Pro", Error: message}, {Key: "max", Name: "Max", Error: message}}}
 
 	t.Run("say in one sentence what the provider refuses", func(t *testing.T) {
-		list := overviewConcerns(req, refused, false)
+		list := overviewConcerns(req, refused, false, time.UTC)
 		if len(list) != 2 || list[0].Text != `Plan "Pro" failed to sync with the payment provider` || list[0].More != "Invalid currency: xyz." ||
 			list[0].Href != "/o/acme/a/chat/plans/pro/edit" {
 			t.Errorf("they are %+v", list)
 		}
 	})
 	t.Run("say once that no provider is connected", func(t *testing.T) {
-		list := overviewConcerns(req, refused, true)
+		list := overviewConcerns(req, refused, true, time.UTC)
 		if len(list) != 1 || list[0].Text != "No payment provider is connected" || list[0].Href != "/o/acme/a/chat/settings" {
 			t.Errorf("they are %+v", list)
 		}
 		req := &site.Request{Org: org, App: app, Member: tenancy.Member{Access: tenancy.Access{Role: tenancy.Support}}}
-		if list := overviewConcerns(req, refused, true); len(list) != 1 || list[0].Href != "" {
+		if list := overviewConcerns(req, refused, true, time.UTC); len(list) != 1 || list[0].Href != "" {
 			t.Errorf("support is told %+v", list)
 		}
 	})
 	t.Run("say nothing of a provider while no plan needs one", func(t *testing.T) {
-		if list := overviewConcerns(req, reports.Attention{}, true); len(list) != 0 {
+		if list := overviewConcerns(req, reports.Attention{}, true, time.UTC); len(list) != 0 {
 			t.Errorf("they are %+v", list)
 		}
 	})
@@ -57,7 +57,7 @@ func TestConcernsOfferWhatTheMemberMay(t *testing.T) {
 	} {
 		req := &site.Request{Org: tenancy.Organization{Slug: "acme"}, App: tenancy.Application{Slug: "chat"}, Member: tenancy.Member{Access: tenancy.Access{Role: role}}}
 		var links []string
-		for _, c := range overviewConcerns(req, attention, false) {
+		for _, c := range overviewConcerns(req, attention, false, time.UTC) {
 			links = append(links, c.Link+" "+c.Href)
 		}
 		if got := strings.Join(links, ", "); got != want {
