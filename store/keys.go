@@ -41,7 +41,7 @@ var (
 
 	revokeKeys = pg.Declare("revoke keys", `
 		UPDATE api_keys SET revoked = true, revoked_at = LEAST(revoked_at, $2), archived_at = NULL
-		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name, revoked_at, expires_at <= $2`)
+		WHERE app_id = $1 AND (NOT revoked OR archived_at IS NOT NULL) RETURNING id, name, revoked_at = $2 AND coalesce(expires_at > $2, true)`)
 
 	lockExpiringKeys = pg.Declare("lock expiring keys", `
 		SELECT`+keyColumns+`
@@ -165,14 +165,13 @@ func (a App) RevokeKeys(ctx context.Context, now int64) (revoked int64, err erro
 			// The keys before the epoch, in the order in which retiring one takes them.
 			err := pg.Each(ctx, tx, revokeKeys, func(row pgx.CollectableRow) error {
 				var id ids.ID
-				var k notify.KeyData
-				var expired *bool
-				if err := row.Scan(&id, &k.Name, &k.RevokedAt, &expired); err != nil || k.RevokedAt != now || pg.OrZero(expired) {
-					return err // it had ended before
+				var name string
+				var worked bool
+				err := row.Scan(&id, &name, &worked)
+				if worked {
+					stopped = append(stopped, notify.KeyData{ID: id.Format(ids.APIKey), Name: name, RevokedAt: now})
 				}
-				k.ID = id.Format(ids.APIKey)
-				stopped = append(stopped, k)
-				return nil
+				return err
 			}, now)
 			if err != nil {
 				return err
