@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -145,6 +146,45 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 		}
 		if got := d.join(t, tenancy.Custom, p, tenancy.WalletsRead).get(t, path); got.status != http.StatusOK {
 			t.Errorf("%s: status %d", part, got.status)
+		}
+	}
+}
+
+// The forms that return a charge or a payment show the customer, and the refund a balance.
+func TestReturningCreditsNeedsToReadThem(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.site.Cashier = newTestCashier(t)
+	d.payTopUp(t, "ann", 3000)
+	d.deposit(t, "eve", 10)
+	charge := d.track(t, d.use("eve", "messages", 2)).Event.TransactionID
+	owner := d.join(t, tenancy.Owner)
+	topUp := regexp.MustCompile(`/transactions/(txn_\w+)`).FindStringSubmatch(owner.get(t, d.walletPath(t, "ann")).body)
+	if topUp == nil {
+		t.Fatal("the journal has no top-up")
+	}
+	reverse, refund := d.appPath("transactions", charge.Format(ids.Transaction), "reverse"), d.appPath("transactions", topUp[1], "refund")
+	says(t, owner.get(t, refund), http.StatusOK, "ann")
+	for _, c := range []struct {
+		held            []tenancy.Permission
+		reverse, refund int
+	}{
+		{[]tenancy.Permission{}, http.StatusForbidden, http.StatusForbidden},
+		{[]tenancy.Permission{tenancy.WalletsRead}, http.StatusForbidden, http.StatusForbidden},
+		{[]tenancy.Permission{tenancy.JournalRead}, http.StatusOK, http.StatusForbidden},
+		{[]tenancy.Permission{tenancy.JournalRead, tenancy.WalletsRead}, http.StatusOK, http.StatusOK},
+	} {
+		b := d.join(t, tenancy.Custom, append(c.held, tenancy.BalancesAdjust)...)
+		for path, want := range map[string]int{reverse: c.reverse, refund: c.refund} {
+			if got := b.get(t, path); got.status != want {
+				t.Errorf("%s with %v: status %d", path, c.held, got.status)
+			}
+			if got := b.post(t, path, nil); want == http.StatusForbidden && got.status != want {
+				t.Errorf("%s with %v: the form gets status %d", path, c.held, got.status)
+			}
+		}
+		if got := b.get(t, d.appPath("transactions", topUp[1])); strings.Contains(got.body, `href="`+refund) != (c.refund == http.StatusOK) {
+			t.Errorf("with %v, the refund is offered or isn't", c.held)
 		}
 	}
 }

@@ -15,7 +15,10 @@ import (
 )
 
 // mispay has the identity pay another sum than the checkout asked for.
-func (d *supportHarness) mispay(t *testing.T, identity string) {
+func (d *supportHarness) mispay(t *testing.T, identity string) { d.payTopUp(t, identity, 1) }
+
+// payTopUp has the identity pay a sum at a checkout that asks for 3000 cents.
+func (d *supportHarness) payTopUp(t *testing.T, identity string, cents int64) {
 	t.Helper()
 	now := d.site.Now()
 	connection, err := d.Accounts().PutConnection(t.Context(), payments.Connection{
@@ -44,7 +47,7 @@ func (d *supportHarness) mispay(t *testing.T, identity string) {
 	})
 	noError(t, err)
 	_, err = d.Payments().ApplyTopUp(t.Context(), fence, topUp.ID, billing.ProviderSession{
-		ID: "cs_short", Status: billing.SessionComplete, Paid: true, AmountTotal: 1, Currency: "usd", CustomerID: "cus_1",
+		ID: "cs_short", Status: billing.SessionComplete, Paid: true, AmountTotal: cents, Currency: "usd", CustomerID: "cus_1",
 		IntentID: "pi_1", ChargeID: "ch_1", URL: "https://pay.example/1", ExpiresAt: topUp.ExpiresAt,
 	}, now, nil)
 	noError(t, err)

@@ -44,7 +44,7 @@ func paymentFacts(req *site.Request, t reports.Transaction) (*supportpage.Paymen
 }
 
 func mayRefund(req *site.Request) bool {
-	return req.May(tenancy.BalancesAdjust) && req.Site.Cashier != nil
+	return req.May(tenancy.BalancesAdjust) && req.May(tenancy.WalletsRead) && req.Site.Cashier != nil
 }
 
 func (s *Pages) refundForm(req *site.Request) (site.Response, error) {
@@ -52,10 +52,17 @@ func (s *Pages) refundForm(req *site.Request) (site.Response, error) {
 	return site.Show(supportpage.RefundPage(view)), err
 }
 
+// refundView shows an entry of the journal and a balance, so it requires more than the form's
+// own permission.
 func refundView(req *site.Request) (view supportpage.RefundForm, paid payments.PaymentRefund, err error) {
 	id, err := req.ID("id", ids.Transaction)
 	if err != nil {
 		return view, paid, err
+	}
+	for _, p := range []tenancy.Permission{tenancy.JournalRead, tenancy.WalletsRead} {
+		if err := req.Require(p); err != nil {
+			return view, paid, err
+		}
 	}
 	if req.Site.Cashier == nil {
 		return view, paid, fault.New(fault.PaymentsNotConfigured)

@@ -12,10 +12,14 @@ import (
 	"purser/web/site"
 )
 
-// reversible reads an accepted event by its transaction, and what is left of its charge.
+// reversible reads an accepted event by its transaction, and what is left of its charge. It
+// shows an entry of the journal, so it requires more than the form's own permission.
 func reversible(req *site.Request) (e reports.EventFound, left metering.Amount, err error) {
 	id, err := req.ID("id", ids.Transaction)
 	if err != nil {
+		return e, 0, err
+	}
+	if err := req.Require(tenancy.JournalRead); err != nil {
 		return e, 0, err
 	}
 	t, err := req.Reports().Transaction(req.Context, id)
