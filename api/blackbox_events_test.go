@@ -1,8 +1,13 @@
 package api_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"purser/api"
+	"purser/ids"
+	"purser/store/storetest"
 )
 
 func TestTrack(t *testing.T) {
@@ -221,5 +226,29 @@ func TestEventsOfACustomerByFeature(t *testing.T) {
 		if page := tn.get("/v1/events?identity=" + who + "&feature=chat").is(200).object(); len(page["data"].([]any)) != 0 {
 			t.Errorf("a feature that was never used has %v", page)
 		}
+	}
+}
+
+// Statistics are written to rows that others may hold, such as another node's flush.
+func TestEventsAreReadWhileStatisticsCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	storetest.AvoidEndOf(t, time.Hour) // the counts are of one hour, whose row is locked
+	tn := newTenantAt(t, newNode(t, api.Options{}, &clock{}), "Org "+ids.New().String(), false)
+	tn.credit("tokens")
+	tn.feature("free", "tokens", fields{"costNanocredits": "0"})
+	tn.use(newHolder(), "free", nil).is(201)
+	if err := tn.node.store.Stats().WriteStats(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run := storetest.Session(t, storetest.URL(t))
+	run(`BEGIN`)
+	run(fmt.Sprintf(`SELECT FROM activity_hours WHERE app_id = '%s' FOR UPDATE`, tn.app.ID))
+	id := newName()
+	tn.use(newHolder(), "free", fields{"id": id}).is(201) // its counts wait
+	if got := tn.get("/v1/events/" + id).is(200).text("id"); got != id {
+		t.Errorf("the event is %s", got)
+	}
+	if got := tn.get("/v1/events").is(200).object()["data"].([]any); len(got) != 2 {
+		t.Errorf("the list has %d events", len(got))
 	}
 }

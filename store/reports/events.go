@@ -124,9 +124,6 @@ const ofFeature = `($5::uuid IS NULL OR (SELECT p.feature_id FROM prices p WHERE
 // BRIN index finds transactions, so the list scans a short window first, then longer
 // ones before it. A list that has skipped very many events returns a partial page.
 func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *pg.Page, err error) {
-	if err := a.flushStats(ctx); err != nil {
-		return nil, nil, err
-	}
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		list, next, err = tx.events(ctx, q)
 		return err
