@@ -152,8 +152,8 @@ var testsMayImport = map[string][]string{
 	"payments/cashier": {"notify/delivery", "payments/sandbox", "payments/sandbox/persist", "payments/sandbox/sandboxtest", "store/notifications", "store/people", "store/reports", "store/verify"},
 	"web/browsertest":  {"api/openapi", "billing", "docs", "fault", "ids", "metering", "notify", "payments/sandbox/pages", "static", "tenancy", "views/..."}, // for pages that need no server behind them
 	"api":              {"jobs", "payments/sandbox", "tenancy/vault"},
-	// The pages are tested as a whole: api for the export; jobs to send webhooks; persist to move an application's clock.
-	"web": with(nouns, "api", "jobs", "payments/sandbox/persist", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups"),
+	// The pages are tested as a whole: api for the export; httpd to occupy lookups; jobs to send webhooks; persist to move an application's clock.
+	"web": with(nouns, "api", "httpd", "jobs", "payments/sandbox/persist", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups"),
 	// To open a database.
 	"web/accounts": {"store/storetest"},
 	"web/inbound":  {"ids", "store", "store/payments", "store/people", "store/storetest", "tenancy", "tenancy/vault"},
