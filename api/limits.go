@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"crypto/sha256"
 	"errors"
 	"math"
 	"net/http"
@@ -62,6 +64,11 @@ func (s *Server) LimitSandbox(app ids.ID, header http.Header) time.Duration {
 		return w.Wait
 	}
 	return 0
+}
+
+// Lookup bounds the lookup of a secret of another API with those of keys.
+func (s *Server) Lookup(r *http.Request, kind, secret string, find func(context.Context) (known bool, err error)) (known bool, err error) {
+	return s.lookups.Find(r.Context(), httpd.Secret{Kind: kind, Hash: sha256.Sum256([]byte(secret))}, s.networkOf(r), find)
 }
 
 // CountReply counts a reply of another API with those of the application's own.

@@ -263,4 +263,6 @@ var paymentMutants = []mutant{
 		once("store/payments/connections.go", " OR s.ended_at >= $4)", " OR s.ended_at >= $4 AND false)")),
 	bug("a replaced account is followed for ever", "./payments/cashier", "TestAReplacedAccountIsFollowedAfterItsLastSubscriptionEnded",
 		once("payments/cashier/account_replaced.go", "c.nowAt(latest.ClockOffset)-retiredWindow)", "0)")),
+	bug("made-up addresses take the places of sandbox pages", "./payments/sandbox", "TestMadeUpPagesTakeNoSlots",
+		once("payments/sandbox/pages.go", "\t\tp, err := s.findPage(r, at)\n", "\t\tif done, free := s.pageSlots.enter(); free {\n\t\t\tdefer done()\n\t\t}\n\t\tp, err := s.findPage(r, at)\n")),
 }

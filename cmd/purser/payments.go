@@ -75,9 +75,12 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		Drain:      p.queue.DrainAll,
 		Limit:      func(app ids.ID, header http.Header) time.Duration { return p.api.LimitSandbox(app, header) },
 		CountReply: func(app ids.ID, size int64) (func(), error) { return p.api.CountReply(app, size) },
-		SlowDown:   func(ctx context.Context) { p.api.SlowDown(ctx) },
-		Now:        db.Clock().Time,
-		Log:        log,
+		Lookup: func(r *http.Request, token string, find func(context.Context) (bool, error)) (bool, error) {
+			return p.api.Lookup(r, "sandbox page", token, find)
+		},
+		SlowDown: func(ctx context.Context) { p.api.SlowDown(ctx) },
+		Now:      db.Clock().Time,
+		Log:      log,
 	})
 	return p, nil
 }

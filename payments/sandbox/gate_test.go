@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"purser/fault"
 	"purser/ids"
 )
 
@@ -79,6 +80,43 @@ func TestLateWebhooksLeaveRoomForOtherPages(t *testing.T) {
 	}
 	if status, _ := r.visit(session.URL); status != http.StatusOK {
 		t.Errorf("the page answers %d", status)
+	}
+	close(release)
+	must(t, visits.Wait())
+}
+
+// TestMadeUpPagesTakeNoSlots has lookups of unknown tokens wait: pages that exist stay available.
+func TestMadeUpPagesTakeNoSlots(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	session := r.topup(500)
+	entered, release := make(chan struct{}, manyPageRequests), make(chan struct{})
+	r.lookup = func(token string) error {
+		switch {
+		case strings.HasSuffix(token, " made-up"):
+			entered <- struct{}{}
+			<-release
+		case strings.HasSuffix(token, " refused"):
+			return fault.New(fault.Overloaded)
+		}
+		return nil
+	}
+	unknown := func(token string) string { return session.URL[:strings.LastIndexByte(session.URL, '/')+1] + token }
+	var visits errgroup.Group
+	for range manyPageRequests {
+		visits.Go(func() error {
+			if status, _ := r.visit(unknown("made-up")); status != http.StatusNotFound {
+				return fmt.Errorf("a made-up page answers %d", status)
+			}
+			return nil
+		})
+		<-entered
+	}
+	if status, _ := r.visit(session.URL); status != http.StatusOK {
+		t.Errorf("the page answers %d", status)
+	}
+	if status, body := r.visit(unknown("refused")); status != http.StatusServiceUnavailable || !strings.Contains(body, "Try again") {
+		t.Errorf("a lookup that is refused answers %d", status)
 	}
 	close(release)
 	must(t, visits.Wait())

@@ -51,6 +51,7 @@ type harness struct {
 	limit     func(ids.ID, http.Header) time.Duration
 
 	countReply func(ids.ID, int64) (func(), error)
+	lookup     func(token string) error // of a page's token, before it is looked up
 
 	log bytes.Buffer // complete for requests that were answered
 }
@@ -115,6 +116,14 @@ func startWith(t *testing.T, day string, accounts sandbox.Accounts) *harness {
 				return func() {}, nil
 			}
 			return r.countReply(app, size)
+		},
+		Lookup: func(req *http.Request, token string, find func(context.Context) (bool, error)) (bool, error) {
+			if r.lookup != nil {
+				if err := r.lookup(token); err != nil {
+					return false, err
+				}
+			}
+			return find(req.Context())
 		},
 		Deliver: r.receive,
 		Drain: func(ctx context.Context, app ids.ID) error {

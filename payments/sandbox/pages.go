@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/payments/sandbox/engine"
 	"purser/payments/sandbox/pages"
@@ -69,21 +70,27 @@ func (s *Server) servePage(at engine.HostedPage, v pageHandler) http.HandlerFunc
 			s.fail(w, r, badRequest("", "The form could not be read."))
 			return
 		}
-		if err := s.servePageInSlot(w, r, at, v); err != nil {
+		p, err := s.findPage(r, at)
+		if err == nil {
+			err = s.servePageInSlot(w, r, p, at, v)
+		}
+		if errors.Is(err, busy) {
+			w.Header().Set("Retry-After", "1")
+		}
+		if err != nil {
 			s.fail(w, r, err)
 		}
 	}
 }
 
 // servePageInSlot serves a page in a free slot, or refuses it when all are in use.
-func (s *Server) servePageInSlot(w http.ResponseWriter, r *http.Request, at engine.HostedPage, v pageHandler) error {
+func (s *Server) servePageInSlot(w http.ResponseWriter, r *http.Request, p pageRequest, at engine.HostedPage, v pageHandler) error {
 	done, free := s.pageSlots.enter()
 	if !free {
-		w.Header().Set("Retry-After", "1")
 		return busy
 	}
 	defer done()
-	p, err := s.findPage(r, at)
+	p, err := s.openPage(r.Context(), p, at)
 	if err != nil {
 		return err
 	}
@@ -120,8 +127,8 @@ func (h *heldPage) send() error {
 	return err
 }
 
-// findPage finds the object of a page. The token is looked up first, so that a request
-// with an unknown token costs one index lookup.
+// findPage finds the object of a page, before a slot is acquired: a request with an unknown
+// token costs one index lookup, which Lookup bounds.
 func (s *Server) findPage(r *http.Request, at engine.HostedPage) (p pageRequest, err error) {
 	p.token = r.PathValue("token")
 	if p.app, err = ids.Parse(ids.Application, r.PathValue("app")); err != nil {
@@ -129,17 +136,26 @@ func (s *Server) findPage(r *http.Request, at engine.HostedPage) (p pageRequest,
 	}
 	found := false
 	if len(p.token) <= maxToken && persist.Storable(p.token) {
-		if p.key, found, err = s.options.Accounts.Find(r.Context(), p.app, at.Kind, p.token, at.ByAlias); err != nil {
-			return p, err
-		}
+		found, err = s.options.Lookup(r, at.Kind+" "+p.app.String()+" "+p.token, func(ctx context.Context) (found bool, err error) {
+			p.key, found, err = s.options.Accounts.Find(ctx, p.app, at.Kind, p.token, at.ByAlias)
+			return found, err
+		})
 	}
-	if !found {
+	switch {
+	case fault.Is(err, fault.Overloaded):
+		return p, busy
+	case err == nil && !found:
 		return p, engine.NotFound("page", "")
 	}
+	return p, err
+}
+
+// openPage checks that the application uses the sandbox.
+func (s *Server) openPage(ctx context.Context, p pageRequest, at engine.HostedPage) (pageRequest, error) {
 	if p.key == "" {
-		return s.convert(r.Context(), p, at)
+		return s.convert(ctx, p, at)
 	}
-	return p, s.admit(r.Context(), p.app)
+	return p, s.admit(ctx, p.app)
 }
 
 // convert rewrites an account that is still stored as a document as rows, and finds the

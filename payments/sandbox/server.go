@@ -50,6 +50,10 @@ type Options struct {
 	// too many that its clients don't read. Nil counts nothing.
 	CountReply func(app ids.ID, size int64) (sent func(), err error)
 
+	// Lookup bounds the lookup of a page's token, which anyone can make up, and reports whether
+	// it was found. Nil bounds nothing.
+	Lookup func(r *http.Request, token string, find func(context.Context) (found bool, err error)) (found bool, err error)
+
 	// OwnEndpoints lets API clients create endpoints at this server's own addresses, for
 	// a cashier that uses the sandbox like a Stripe account. Otherwise only Connect
 	// creates them: deliveries to an unused address would be retried for days.
@@ -85,6 +89,11 @@ func New(options Options) *Server {
 	}
 	if options.CountReply == nil {
 		options.CountReply = func(ids.ID, int64) (func(), error) { return func() {}, nil }
+	}
+	if options.Lookup == nil {
+		options.Lookup = func(r *http.Request, _ string, find func(context.Context) (bool, error)) (bool, error) {
+			return find(r.Context())
+		}
 	}
 	if len(options.Secret) < 32 || options.Accounts == nil || options.Admits == nil || options.Authorize == nil ||
 		options.Deliver == nil || options.Now == nil || options.Drain == nil || options.Log == nil {
