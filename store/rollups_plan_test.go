@@ -79,6 +79,7 @@ func TestUsageReadsAreBounded(t *testing.T) {
 		"largest wallets":                       {fmt.Sprintf("ARRAY['%s']::uuid[], %d, %d, NULL, NULL, 'events', 100, 10", one, day.Start, day.End), 2},
 		"top wallets of a month":                {month + ", 10", 10},
 		"verify usage by hour":                  {fmt.Sprintf("ARRAY['%s']::uuid[], %d", one, day.End), 24},
+		"verify usage by month":                 {fmt.Sprintf("ARRAY['%s']::uuid[], 10", one), 24 + 2*14}, // twice a row of each of the 13 months, which EXPLAIN rounds up
 		"select settled usage":                  {"", 1},
 		"sum usage by dimension":                {fmt.Sprintf("%d, %d, %s, NULL, true, 'property:3', 0, '%[4]s', '%[4]s', '%[4]s', 100", day.Start, day.End, starts, ids.ID{}), 5},
 		"list dimensions":                       {"100", 7},

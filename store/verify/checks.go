@@ -49,7 +49,31 @@ const notTaken = `EXISTS (SELECT 1 FROM alerts a WHERE a.app_id = $1 AND a.objec
 	AND a.kind = CASE WHEN c.taken < c.due THEN 'debt_full' ELSE 'balance_full' END)`
 
 var verifyChecks = []verifyCheck{
-	{holds: ruleUsageMonth, full: true, statement: verifyUsageMonths},
+	// Both sides are written in one transaction. It goes from month to month along the primary
+	// key, whose second column the month is: only within a month does it serve a set of wallets.
+	{holds: ruleUsageMonth, full: true, statement: pg.Declare("verify usage by month", `
+		WITH RECURSIVE months AS (
+			(SELECT t.month FROM usage_months t WHERE t.app_id = $1 ORDER BY t.month LIMIT 1)
+			UNION ALL
+			SELECT (SELECT t.month FROM usage_months t WHERE t.app_id = $1 AND t.month > n.month ORDER BY t.month LIMIT 1)
+			FROM months n WHERE n.month IS NOT NULL
+		)
+		SELECT w.id, w.identity, 'the month ' || coalesce(m.month, h.month) || ' has ' || coalesce(m.events, 0) || ' events and ' || coalesce(m.charged, 0)
+			|| ' nanocredits, its hours have ' || coalesce(h.events, 0) || ' and ' || coalesce(h.charged, 0)
+		FROM (
+			SELECT x.wallet_id, x.credit_id, (extract(epoch FROM date_trunc('month', to_timestamp(x.hour / 1000), 'UTC')) * 1000)::bigint AS month,
+				sum(x.events)::bigint AS events, sum(x.charged_nanocredits) AS charged
+			FROM usage_hours x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` GROUP BY 1, 2, 3
+		) h FULL JOIN (
+			SELECT y.wallet_id, y.credit_id, y.month, y.events, y.charged
+			FROM months n CROSS JOIN LATERAL (
+				SELECT z.wallet_id, z.credit_id, z.month, z.events, z.charged_nanocredits AS charged
+				FROM usage_months z WHERE z.app_id = $1 AND z.month = n.month AND `+onlyWallets("z.wallet_id")+` OFFSET 0
+			) y
+		) m ON m.wallet_id = h.wallet_id AND m.credit_id = h.credit_id AND m.month = h.month
+		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = coalesce(m.wallet_id, h.wallet_id)
+		WHERE m.events IS DISTINCT FROM h.events OR m.charged IS DISTINCT FROM h.charged
+		LIMIT $3`)},
 
 	{holds: rulePosted, statement: pg.Declare("verify payments", `
 		WITH posted AS (

@@ -97,22 +97,6 @@ var (
 
 	setDaysVerified = pg.Declare("set verified days of usage", `
 		UPDATE usage_progress SET days_verified_until = $2 WHERE app_id = $1 AND days_verified_until < $2`)
-
-	// Both sides are written in one transaction.
-	verifyUsageMonths = pg.Declare("verify usage by month", `
-		SELECT w.id, w.identity, 'the month ' || coalesce(m.month, h.month) || ' has ' || coalesce(m.events, 0) || ' events and ' || coalesce(m.charged, 0)
-			|| ' nanocredits, its hours have ' || coalesce(h.events, 0) || ' and ' || coalesce(h.charged, 0)
-		FROM (
-			SELECT x.wallet_id, x.credit_id, (extract(epoch FROM date_trunc('month', to_timestamp(x.hour / 1000), 'UTC')) * 1000)::bigint AS month,
-				sum(x.events)::bigint AS events, sum(x.charged_nanocredits) AS charged
-			FROM usage_hours x WHERE x.app_id = $1 AND `+onlyWallets("x.wallet_id")+` GROUP BY 1, 2, 3
-		) h FULL JOIN (
-			SELECT y.wallet_id, y.credit_id, y.month, y.events, y.charged_nanocredits AS charged
-			FROM usage_months y WHERE y.app_id = $1 AND `+onlyWallets("y.wallet_id")+`
-		) m ON m.wallet_id = h.wallet_id AND m.credit_id = h.credit_id AND m.month = h.month
-		LEFT JOIN wallets w ON w.app_id = $1 AND w.id = coalesce(m.wallet_id, h.wallet_id)
-		WHERE m.events IS DISTINCT FROM h.events OR m.charged IS DISTINCT FROM h.charged
-		LIMIT $3`)
 )
 
 // usageKey is a group of sums. The wallet or the key is zero in sums that are not by it.
