@@ -186,6 +186,39 @@ func TestFullReversalReturnsTheAllowanceAndThePeriod(t *testing.T) {
 	soundBooks(t, url, s.tenant)
 }
 
+// An event that an allowance covered returns its allowance, also to a wallet that holds as
+// many credits as it can.
+func TestReversalWithoutAChargeNeedsNoBalance(t *testing.T) {
+	t.Parallel()
+	for name, held := range map[string]int{"below the limit": 1, "at the limit": metering.MaxBalances} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			s := newShop(t, url, 1)
+			s.newCredit(t, "covered")
+			feature := s.newFeature(t, featureOf("included", "covered"))
+			s.credit(t, "ann", 1)
+			for i := range held - 1 {
+				s.newCredit(t, numbered("credit", i))
+				s.deposit(t, depositOf("ann", numbered("credit", i), 1, freshID()))
+			}
+			s.limit(t, "ann", feature, 3, metering.OverageCredits)
+			mustAccept(t, s.nodes[0], s.useOf("included", "ann", "event"))
+			r, _, err := s.Reverse(t.Context(), reversalOf("event", nil))
+			if err != nil || !r.Full || r.Amount != 0 {
+				t.Fatalf("got %+v, %v", r, err)
+			}
+			if w, err := s.Wallet(t.Context(), "ann"); err != nil || len(w.Balances) != held {
+				t.Errorf("the wallet has %d balances, %v", len(w.Balances), err)
+			}
+			if d, err := s.nodes[0].usage.Track(s.useOf("included", "ann", "next")); err != nil || d.Event.Allowance.Used != 0 {
+				t.Errorf("the next use starts from %d used, %v", d.Event.Allowance.Used, err)
+			}
+			soundBooks(t, url, s.tenant)
+		})
+	}
+}
+
 // TestVerifyOfNewEntriesFollowsReversals seals in between, so that each pass continues
 // from sealed counters and billed periods.
 func TestVerifyOfNewEntriesFollowsReversals(t *testing.T) {

@@ -22,6 +22,8 @@ var walletMutants = []mutant{
 		once("metering/reversal.go", "\tcase requested != nil && *requested > left:\n", "\tcase requested != nil && *requested > e.Charge.Amount:\n")),
 	bug("a full reversal keeps the allowance", "./store", "TestFullReversalReturnsTheAllowanceAndThePeriod",
 		once("store/reversals.go", "if key := event.Counter(); !key.Period.IsZero() {", "if key := event.Counter(); key.FeatureID.IsZero() {")),
+	bug("a reversal that returns no credits needs room for a balance", "./store", "TestReversalWithoutAChargeNeedsNoBalance",
+		once("store/internal/ledger/journal.go", "held := stored || p.Kind != metering.EntryReversal || p.Delta.Amount > 0", "held := true")),
 	bug("a full reversal leaves its period billed", "./store", "TestFullReversalReturnsTheAllowanceAndThePeriod",
 		once("store/reversals.go", "if key := event.Billed(); !key.Period.IsZero() {", "if key := event.Billed(); key.FeatureID.IsZero() {")),
 	bug("a reversal overlooks those that were made while it waited for the wallet", "./store", "TestReversalsAreSummedBeforeTheWalletIsLocked",

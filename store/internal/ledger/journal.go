@@ -51,7 +51,13 @@ type Posting struct {
 // Post changes a balance for everything but usage, which store.Engine charges in batches.
 // It writes the journal entry and the notification. The wallet's lock must be held.
 func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, error) {
-	before, err := tx.Balance(ctx, w.ID, p.Credit)
+	before, stored, err := tx.balance(ctx, w.ID, p.Credit)
+	// The reversal of an event that an allowance covered returns no credits: the wallet may
+	// hold as many others as it can.
+	held := stored || p.Kind != metering.EntryReversal || p.Delta.Amount > 0
+	if err == nil && held && !stored {
+		err = tx.checkRoom(ctx, w.ID)
+	}
 	if err != nil {
 		return metering.Entry{}, err
 	}
@@ -64,8 +70,10 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 		ID: p.ID, WalletID: w.ID, Seq: w.LastSeq, Kind: p.Kind, CreditID: p.Credit.ID, Delta: p.Delta,
 		BalanceAfter: after.Amount, DebtAfter: after.Debt, IdempotencyKey: p.IdempotencyKey, CreatedAt: p.Now,
 	}
-	if err := tx.Exec(ctx, upsertBalance, 1, w.ID, p.Credit.ID, tx.Scope.OrgID, pg.Amount(after.Amount), pg.Amount(after.Debt)); err != nil {
-		return e, err
+	if held {
+		if err := tx.Exec(ctx, upsertBalance, 1, w.ID, p.Credit.ID, tx.Scope.OrgID, pg.Amount(after.Amount), pg.Amount(after.Debt)); err != nil {
+			return e, err
+		}
 	}
 	if err := tx.Exec(ctx, insertEntry, 1, pg.Named{
 		"id": e.ID, "org_id": tx.Scope.OrgID, "wallet_id": e.WalletID, "seq": e.Seq, "kind": e.Kind, "credit_id": e.CreditID,
@@ -93,17 +101,27 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 // Balance reads what a locked wallet holds of a credit: zero when it never held
 // any, as long as it may hold one more.
 func (tx Tx) Balance(ctx context.Context, walletID ids.ID, credit metering.Credit) (metering.Balance, error) {
-	b := metering.Balance{CreditID: credit.ID, CreditKey: credit.Key}
-	stored, err := pg.Collect(ctx, tx, selectBalance, func(row pgx.CollectableRow) (metering.Balance, error) {
-		err := row.Scan((*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
-		return b, err
-	}, walletID, credit.ID)
-	if err != nil || len(stored) == 1 {
-		return b, err
+	b, stored, err := tx.balance(ctx, walletID, credit)
+	if err == nil && !stored {
+		err = tx.checkRoom(ctx, walletID)
 	}
+	return b, err
+}
+
+func (tx Tx) balance(ctx context.Context, walletID ids.ID, credit metering.Credit) (b metering.Balance, stored bool, err error) {
+	b = metering.Balance{CreditID: credit.ID, CreditKey: credit.Key}
+	err = pg.Each(ctx, tx, selectBalance, func(row pgx.CollectableRow) error {
+		stored = true
+		return row.Scan((*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
+	}, walletID, credit.ID)
+	return b, stored, err
+}
+
+// checkRoom refuses one more credit in a wallet that holds as many as it may.
+func (tx Tx) checkRoom(ctx context.Context, walletID ids.ID) error {
 	held, err := pg.Find(ctx, tx, countBalances, pgx.RowTo[int], pgx.ErrNoRows, walletID)
 	if err == nil && held >= metering.MaxBalances {
 		err = fault.New(fault.TooManyBalances)
 	}
-	return b, err
+	return err
 }
