@@ -38,7 +38,7 @@ func TestCitus(t *testing.T) {
 
 	t.Run("the schema is made and distributed, twice", func(t *testing.T) {
 		for range 2 {
-			noError(t, store.Migrate(t.Context(), dsn))
+			noError(t, storetest.Migrate(t.Context(), dsn))
 			noError(t, store.Distribute(t.Context(), dsn))
 		}
 		for _, problem := range schemaProblems(t, owner, false) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"purser/ids"
-	"purser/store"
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -69,7 +68,7 @@ func TestOlderOrganizationsKeepTheNamesThatTheCommandLineUses(t *testing.T) {
 	exec(t, owner, `ALTER TABLE passwords DROP COLUMN temporary_until`)
 	exec(t, owner, `ALTER TABLE organizations DROP COLUMN command_name, DROP COLUMN requires_factor`)
 	exec(t, owner, `DELETE FROM schema_migrations WHERE name = '20261115000025'`)
-	noError(t, store.Migrate(t.Context(), address))
+	noError(t, storetest.Migrate(t.Context(), address))
 	if after := texts(t, owner, named); !slices.Equal(after, before) {
 		t.Errorf("migrated, the names are\n%v, not\n%v", after, before)
 	}

@@ -84,7 +84,7 @@ func TestDistribute(t *testing.T) {
 	noError(t, err)
 	t.Cleanup(func() { noError(t, server.Stop(context.Background())) })
 	url := server.URL("postgres")
-	noError(t, store.Migrate(t.Context(), url))
+	noError(t, storetest.Migrate(t.Context(), url))
 	owner := connect(t, url)
 	tables := tablesOfTenants(t, owner)
 	distributed := func() []string {
@@ -116,7 +116,7 @@ func TestDistribute(t *testing.T) {
 	}
 
 	t.Run("is not begun by a start with the extension alone", func(t *testing.T) {
-		noError(t, store.Migrate(t.Context(), url))
+		noError(t, storetest.Migrate(t.Context(), url))
 		if got := distributed(); len(got) != 0 {
 			t.Errorf("it took %v", got)
 		}
@@ -236,14 +236,14 @@ func TestDistribute(t *testing.T) {
 		exec(t, owner, `CREATE TABLE newest (app_id uuid, id uuid, PRIMARY KEY (app_id, id), FOREIGN KEY (app_id) REFERENCES app_state)`)
 		exec(t, owner, `CREATE ROLE serving LOGIN IN ROLE `+store.AppRole)
 		serving := strings.Replace(url, "postgres@", "serving@", 1)
-		if err := store.Migrate(t.Context(), serving); err == nil || !strings.Contains(err.Error(), "newest are not distributed") {
+		if err := storetest.Migrate(t.Context(), serving); err == nil || !strings.Contains(err.Error(), "newest are not distributed") {
 			t.Errorf("a start that may only serve says %v", err)
 		}
-		noError(t, store.Migrate(t.Context(), url))
+		noError(t, storetest.Migrate(t.Context(), url))
 		if got := distributed(); !slices.Contains(got, "newest") {
 			t.Errorf("distributed are %v", got)
 		}
-		noError(t, store.Migrate(t.Context(), serving))
+		noError(t, storetest.Migrate(t.Context(), serving))
 	})
 
 	t.Run("refuses tables that refer to each other", func(t *testing.T) {

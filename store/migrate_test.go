@@ -41,7 +41,7 @@ func TestMigrate(t *testing.T) {
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
-				if err := store.Migrate(t.Context(), address); err != nil {
+				if err := storetest.Migrate(t.Context(), address); err != nil {
 					t.Error(err)
 				}
 			})
@@ -73,14 +73,14 @@ func TestMigrate(t *testing.T) {
 			END $$`)
 		exec(t, owner, `CREATE TRIGGER crash BEFORE INSERT OR UPDATE ON schema_migrations FOR EACH ROW EXECUTE FUNCTION crash()`)
 
-		if err := store.Migrate(t.Context(), address); err == nil || !strings.Contains(err.Error(), "crash") {
+		if err := storetest.Migrate(t.Context(), address); err == nil || !strings.Contains(err.Error(), "crash") {
 			t.Fatalf("nothing crashed: %v", err)
 		}
 		if got, first := texts(t, owner, appliedNames), migrationNames(t)[:1]; !slices.Equal(got, first) {
 			t.Errorf("applied are %v, and the tables of %v are there", got, first)
 		}
 		exec(t, owner, `DROP TRIGGER crash ON schema_migrations`)
-		noError(t, store.Migrate(t.Context(), address))
+		noError(t, storetest.Migrate(t.Context(), address))
 		noError(t, openStore(t, address).Ready(t.Context()))
 	})
 
@@ -99,7 +99,7 @@ func TestMigrate(t *testing.T) {
 		exec(t, owner, `SELECT pg_advisory_lock(42)`)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- store.Migrate(ctx, address) }()
+		go func() { ended <- storetest.Migrate(ctx, address) }()
 		soon(t, "the migration waits", func() bool {
 			return len(texts(t, owner, `SELECT pid::text FROM pg_locks
 				WHERE locktype = 'advisory' AND objid = 42 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)) == 1
@@ -116,7 +116,7 @@ func TestMigrate(t *testing.T) {
 		}
 		exec(t, owner, `DROP EVENT TRIGGER wait`)
 		exec(t, owner, `SELECT pg_advisory_unlock(42)`)
-		noError(t, store.Migrate(t.Context(), address))
+		noError(t, storetest.Migrate(t.Context(), address))
 		noError(t, openStore(t, address).Ready(t.Context()))
 	})
 
@@ -130,7 +130,7 @@ func TestMigrate(t *testing.T) {
 		exec(t, backup, `BEGIN`)
 		exec(t, backup, `LOCK TABLE dumped IN ACCESS SHARE MODE`)
 		ended := make(chan error, 1)
-		go func() { ended <- store.Migrate(t.Context(), address) }()
+		go func() { ended <- storetest.Migrate(t.Context(), address) }()
 		soon(t, "the migration waits", func() bool {
 			return waitingFor(t, owner, "dumped") == 1
 		})
@@ -150,7 +150,7 @@ func TestMigrate(t *testing.T) {
 
 	t.Run("says so when nobody answers", func(t *testing.T) {
 		t.Parallel()
-		err := store.Migrate(t.Context(), "postgres://someone:secret@127.0.0.1:1/db")
+		err := storetest.Migrate(t.Context(), "postgres://someone:secret@127.0.0.1:1/db")
 		if err == nil || !strings.Contains(err.Error(), "cannot be reached") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("it says %v", err)
 		}
@@ -158,7 +158,7 @@ func TestMigrate(t *testing.T) {
 
 	t.Run("refuses an address that cannot be read, without showing it", func(t *testing.T) {
 		t.Parallel()
-		err := store.Migrate(t.Context(), "postgres://someone:secret@host:no-port/db")
+		err := storetest.Migrate(t.Context(), "postgres://someone:secret@host:no-port/db")
 		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "someone") {
 			t.Errorf("it says %v", err)
 		}
@@ -196,11 +196,11 @@ func TestAnOwnerWithoutSuperpowersMigratesAndServes(t *testing.T) {
 	exec(t, cluster, `ALTER DATABASE `+strings.TrimPrefix(address.Path, "/")+` OWNER TO `+role)
 	address.User = url.User(role)
 
-	noError(t, store.Migrate(t.Context(), address.String()))
+	noError(t, storetest.Migrate(t.Context(), address.String()))
 	// Only the first migration creates a role: from then on the owner serves and migrates
 	// without the right to.
 	exec(t, cluster, `ALTER ROLE `+role+` NOCREATEROLE`)
-	noError(t, store.Migrate(t.Context(), address.String()))
+	noError(t, storetest.Migrate(t.Context(), address.String()))
 	db := openStore(t, address.String())
 	noError(t, db.Ready(t.Context()))
 	home := newFixture(t, db, openUsage(t, db))
@@ -237,7 +237,7 @@ func TestReady(t *testing.T) {
 		address := storetest.FreshURL(t)
 		exec(t, connect(t, address), `INSERT INTO schema_migrations (name, group_id) VALUES ('99990101000000', 9)`)
 		noError(t, openStore(t, address).Ready(t.Context()))
-		noError(t, store.Migrate(t.Context(), address))
+		noError(t, storetest.Migrate(t.Context(), address))
 	})
 	t.Run("says that the database is gone", func(t *testing.T) {
 		t.Parallel()

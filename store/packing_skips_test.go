@@ -193,7 +193,7 @@ func TestMigrationsChangeEventsBesidePackedOnes(t *testing.T) {
 			RETURN NEW;
 		END $$`)
 	exec(t, b.conn, `CREATE TRIGGER change AFTER INSERT ON schema_migrations FOR EACH ROW EXECUTE FUNCTION change()`)
-	noError(t, store.Migrate(t.Context(), b.url))
+	noError(t, storetest.Migrate(t.Context(), b.url))
 	if changed := texts(t, b.conn, `SELECT DISTINCT n::text FROM changed`); !slices.Equal(changed, []string{rows}) {
 		t.Errorf("migrations changed %v events of %s", changed, rows)
 	}

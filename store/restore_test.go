@@ -101,7 +101,7 @@ func TestARestoredDumpServesBehindItsWalls(t *testing.T) {
 	}
 	t.Run("a serving role that bypasses policies is refused", func(t *testing.T) {
 		exec(t, cluster, `ALTER ROLE purser_app BYPASSRLS`)
-		if err := store.Migrate(t.Context(), server.URL("plain_role")); err == nil || !strings.Contains(err.Error(), "NOBYPASSRLS") {
+		if err := storetest.Migrate(t.Context(), server.URL("plain_role")); err == nil || !strings.Contains(err.Error(), "NOBYPASSRLS") {
 			t.Errorf("it says %v", err)
 		}
 	})
@@ -195,7 +195,7 @@ func TestPrepareRepairsGrantsAndPolicies(t *testing.T) {
 		t.Parallel()
 		address := storetest.FreshURL(t)
 		exec(t, connect(t, address), `DROP TABLE debtors`)
-		if err := store.Migrate(t.Context(), address); err == nil || !strings.Contains(err.Error(), "the table debtors is missing") {
+		if err := storetest.Migrate(t.Context(), address); err == nil || !strings.Contains(err.Error(), "the table debtors is missing") {
 			t.Errorf("it says %v", err)
 		}
 	})

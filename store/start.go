@@ -10,9 +10,6 @@ import (
 // Restore is a restore in progress.
 type Restore = pg.Restore
 
-// Migrate is Prepare without a log.
-func Migrate(ctx context.Context, address string) error { return pg.Migrate(ctx, address) }
-
 // Prepare makes a database ready to serve, or refuses it: see pg.Prepare.
 func Prepare(ctx context.Context, address string, log *slog.Logger) error {
 	return pg.Prepare(ctx, address, log)

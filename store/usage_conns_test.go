@@ -31,7 +31,7 @@ func smallServer(t *testing.T) (url string) {
 	server, err = embedded.Start(t.Context(), options)
 	noError(t, err)
 	t.Cleanup(func() { noError(t, server.Stop(context.Background())) })
-	noError(t, store.Migrate(t.Context(), server.URL("postgres")))
+	noError(t, storetest.Migrate(t.Context(), server.URL("postgres")))
 	return server.URL("postgres")
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -124,7 +125,7 @@ func (c *cluster) template(ctx context.Context) (string, error) {
 		if err := c.enlist(ctx, draft); err != nil {
 			return err
 		}
-		if err := store.Migrate(ctx, c.url(draft)); err != nil {
+		if err := Migrate(ctx, c.url(draft)); err != nil {
 			return err
 		}
 		if err := c.distribute(ctx, draft); err != nil {
@@ -177,4 +178,9 @@ func (n node) admin(ctx context.Context, work func(*pgx.Conn) error) error {
 		return err
 	}
 	return errors.Join(work(conn), conn.Close(ctx))
+}
+
+// Migrate prepares a database without a log.
+func Migrate(ctx context.Context, address string) error {
+	return store.Prepare(ctx, address, slog.New(slog.DiscardHandler))
 }

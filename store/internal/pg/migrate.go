@@ -26,11 +26,6 @@ const (
 	repairsNamed = 10
 )
 
-// Migrate is Prepare without a log.
-func Migrate(ctx context.Context, address string) error {
-	return Prepare(ctx, address, slog.New(slog.DiscardHandler))
-}
-
 // Prepare makes a database ready to serve: the serving role, the migrations, and
 // the role's grants and policies. Several processes may call it at once: one works,
 // the others wait for it and find nothing left to do.
