@@ -266,6 +266,43 @@ func TestUsageWaitsForOpenTransactions(t *testing.T) {
 	}
 }
 
+// lateContext has a deadline that has passed, and does not end.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+// A run adds what it has time for, and is no failure.
+func TestARunOfUsageStopsInTime(t *testing.T) {
+	t.Parallel()
+	b := keepBooks(t)
+	late := lateContext{t.Context()}
+	run := func(events int64) rollups.RollUpResult {
+		t.Helper()
+		s, err := b.Rollups().RollUp(late, rollups.Alone)
+		noError(t, err)
+		if s.Events != events || !s.Waiting {
+			t.Errorf("%+v, expected %d events and more", s, events)
+		}
+		return s
+	}
+	first := run(0)
+	start := time.Now().UnixMilli() - 9*rollup.Hour
+	exec(t, b.conn, `UPDATE usage_progress SET added = $1`, start)
+	exec(t, b.conn, `UPDATE usage_events SET tx_id = $1 WHERE event_id IN ('e1', 'e2')`, store.IDAt(start+60_000))
+	second := run(2)
+	if first.Added != rollup.Hour || second.Added != start+rollup.Hour {
+		t.Errorf("the runs came to %d and %d", first.Added, second.Added)
+	}
+	if s, err := b.Rollups().RollUp(t.Context(), rollups.Alone); err != nil || s.Events == 0 {
+		t.Errorf("a run with time: %+v, %v", s, err)
+	}
+	exec(t, b.conn, `UPDATE usage_progress SET days_until = until - until % 86400000 - 100 * 86400000::bigint`)
+	run(0)
+	if left := texts(t, b.conn, `SELECT ((until - days_until) / 86400000)::text FROM usage_progress`)[0]; left != "69" {
+		t.Errorf("%s of 100 days are left, expected all but those of one transaction", left)
+	}
+}
+
 // finalSums moves the end of the final hours past the current one, as time would, or back.
 func (b *books) finalSums(t *testing.T, hours int) {
 	t.Helper()

@@ -18,14 +18,15 @@ const (
 	// usageInterval is the time between two updates of an application's usage
 	// statistics while it has usage. An update that takes long is followed by a pause of
 	// usagePause times as long, so that it never takes more than a few percent of the
-	// database.
+	// database, but of usageSweep at most: then it is requested anyway.
 	usageInterval = time.Minute
 	usagePause    = 20
 	// liabilityInterval and liabilityPause are the same for adding up every balance: one
 	// statement, which keeps Postgres from pruning old versions of busy wallets meanwhile.
 	liabilityInterval = 10 * time.Minute
 	liabilityPause    = 100
-	// usageRunTimeout bounds one update. What it has added stays added.
+	// usageRunTimeout bounds one update, which stops after half of it. What it has added
+	// stays added, and the next update adds the rest.
 	usageRunTimeout = 5 * time.Minute
 	// usageSweep is the time between two requests for all applications: of usage that a
 	// node recorded before it died, only this knows.
@@ -74,11 +75,15 @@ func (u *usageStats) rollUp(ctx context.Context, job jobs.Job) (next int64, err 
 	}
 	now := u.realTime()
 	u.observe(now.Sub(time.UnixMilli(result.Added)))
-	pause := max(usageInterval, usagePause*took)
+	pause := pauseOfUsage(took)
 	u.mu.Lock()
 	u.requested[job.Scope.AppID] = time.Now().Add(pause)
 	u.mu.Unlock()
 	return now.Add(pause).UnixMilli() + job.ClockOffset, nil
+}
+
+func pauseOfUsage(took time.Duration) time.Duration {
+	return min(usageSweep, max(usageInterval, usagePause*took))
 }
 
 // recordLiability records what customers hold, unless that was tried recently: a failure

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"purser/jobs"
 	"purser/metering"
 	"purser/store"
+	"purser/store/queue"
 )
 
 // TestBalancesAreAddedUpNowAndThen runs the job of usage by a clock that moves only when
@@ -68,6 +70,28 @@ func TestBalancesAreAddedUpNowAndThen(t *testing.T) {
 			t.Errorf("the next run: %v", err)
 		}
 	})
+}
+
+// lateContext has a deadline that has passed, and does not end.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+func TestAnUpdateOfUsageWithoutTimeIsNoFailure(t *testing.T) {
+	t.Parallel()
+	n := newVerifiedNode(t)
+	q := jobs.New(jobs.Options{Store: n.store})
+	u := &usageStats{store: n.store, jobs: q, observe: func(time.Duration) {}, requested: map[ids.ID]time.Time{}, liability: map[ids.ID]time.Time{}, realTime: time.Now}
+	q.Register(queue.JobUsage, jobs.Handler{Run: u.rollUp, Timeout: usageRunTimeout, Lane: usageLane})
+	noFailure(t, u.request(t.Context(), n.first))
+	noFailure(t, q.DrainLane(lateContext{t.Context()}, n.first.AppID, usageLane))
+	n.exec(`DO $$ BEGIN
+		ASSERT EXISTS (SELECT FROM work_queue WHERE kind = 'usage' AND failing_since IS NULL AND tries = 0 AND due_at > (extract(epoch FROM now()) + 30) * 1000); END $$`)
+	for took, want := range map[time.Duration]time.Duration{0: time.Minute, 6 * time.Second: 2 * time.Minute, usageRunTimeout / 2: 10 * time.Minute} {
+		if pause := pauseOfUsage(took); pause != want {
+			t.Errorf("after %s it pauses for %s, not %s", took, pause, want)
+		}
+	}
 }
 
 func TestUsageIsRequestedBesideAnApplicationThatFails(t *testing.T) {

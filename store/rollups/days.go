@@ -65,7 +65,7 @@ func addPortion(ctx context.Context, tx *pg.Tx, from, end int64, first, add, set
 }
 
 // inPortions runs transactions under the lock of the progress, one after the other, while
-// there is more to do. Days before end are final.
+// there is more to do and time for it. Days before end are final.
 func (a App) inPortions(ctx context.Context, most int, next func(ctx context.Context, tx *pg.Tx, s settled, end int64) (more bool, err error)) error {
 	more := true
 	for range most {
@@ -80,7 +80,7 @@ func (a App) inPortions(ctx context.Context, most int, next func(ctx context.Con
 			more, err = next(ctx, tx, s, metering.DayOf(s.Until).Start)
 			return err
 		})
-		if err != nil || !more {
+		if err != nil || !more || a.timeUsed() {
 			return err
 		}
 	}

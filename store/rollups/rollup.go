@@ -57,16 +57,18 @@ type RollUpResult struct {
 	Added  int64 // events with an id before this time of the database are in the sums
 	Until  int64 // sums are final before this time of the application's clock
 	Events int64 // that were added
-	// Waiting reports that events may be left: they are too recent, or a transaction
-	// that is still running could change them.
+	// Waiting reports that events may be left: they are too recent, a transaction that is
+	// still running could change them, or the time for the run was used.
 	Waiting bool
 }
 
 // RollUp adds the events that are settled to the sums, in transactions of bounded size. It may run on
-// several nodes at once: each event is added once.
+// several nodes at once: each event is added once. Once half of the time until the context's
+// deadline is used it returns with Waiting, after at least one transaction of each kind.
 //
 // The margin is rollup.Margin. With Alone it waits for no other transaction.
 func (a App) RollUp(ctx context.Context, margin time.Duration) (s RollUpResult, err error) {
+	a = a.within(ctx)
 	if err := a.propose(ctx, margin); err != nil {
 		return s, err
 	}
@@ -80,8 +82,9 @@ func (a App) RollUp(ctx context.Context, margin time.Duration) (s RollUpResult, 
 		if err != nil {
 			return s, err
 		}
-		s.Added, s.Until, s.Waiting, s.Events = step.added, step.until, step.waiting, s.Events+step.events
-		if step.done {
+		used := a.timeUsed()
+		s.Added, s.Until, s.Waiting, s.Events = step.added, step.until, step.waiting || used, s.Events+step.events
+		if step.done || used {
 			return s, nil
 		}
 	}
