@@ -11,6 +11,10 @@ type Month string
 
 const monthLayout = "2006-01"
 
+// commitDelay is longer than an entry takes from its time until it is committed: before its
+// end, an export could lack entries that a later one has.
+const commitDelay = int64(time.Hour / time.Millisecond)
+
 // ParseMonth reads a month as YYYY-MM.
 func ParseMonth(text string) (Month, error) {
 	t, err := time.Parse(monthLayout, text)
@@ -38,14 +42,14 @@ func (m Month) start() time.Time {
 	return t
 }
 
-// Due lists the months that are over at a moment, after the last one that there is. Without
-// a last one they begin with the month of the first entry.
+// Due lists the months that can get no more entries at a moment, after the last one that
+// there is. Without a last one they begin with the month of the first entry.
 func Due(last Month, first, now int64, before Month) (list []Month) {
 	next := MonthOf(first)
 	if last != "" {
 		next = last.Next()
 	}
-	for ; next < before && next.End() <= now; next = next.Next() {
+	for ; next < before && next.End()+commitDelay <= now; next = next.Next() {
 		list = append(list, next)
 	}
 	return list

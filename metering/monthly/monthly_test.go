@@ -278,9 +278,10 @@ func TestDueMonthsAreOverAndFollowTheLast(t *testing.T) {
 		before     Month
 		want       string
 	}{
-		"all from the first entry on":              {"", at("2026-01") + 5, at("2026-04"), "9999-12", "[2026-01 2026-02 2026-03]"},
+		"all from the first entry on":              {"", at("2026-01") + 5, at("2026-04") + commitDelay, "9999-12", "[2026-01 2026-02 2026-03]"},
 		"the current month is left out":            {"", at("2026-01"), at("2026-02") - 1, "9999-12", "[]"},
-		"after the last one":                       {"2026-02", at("2026-01"), at("2026-04"), "9999-12", "[2026-03]"},
+		"a month gets its last entries":            {"", at("2026-01"), at("2026-04") + commitDelay - 1, "9999-12", "[2026-01 2026-02]"},
+		"after the last one":                       {"2026-02", at("2026-01"), at("2026-05") - 1, "9999-12", "[2026-03]"},
 		"before a month":                           {"", at("2025-11"), at("2026-04"), "2026-01", "[2025-11 2025-12]"},
 		"none when the last one is the last due":   {"2026-03", at("2026-01"), at("2026-04"), "9999-12", "[]"},
 		"none when the clock is behind the folder": {"2026-08", at("2026-01"), at("2026-04"), "9999-12", "[]"},
