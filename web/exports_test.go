@@ -166,22 +166,33 @@ func TestAStatementAddsUp(t *testing.T) {
 		noError(t, err)
 	}
 	soon := now.Add(time.Minute)
-	before := time.Date(soon.Year(), soon.Month(), 1, 0, 0, 0, 0, time.UTC).Add(-time.Hour)
+	first := time.Date(soon.Year(), soon.Month(), 1, 0, 0, 0, 0, time.UTC)
+	before := first.Add(-time.Hour)
 	deposit(before, "tokens", 10)
 	deposit(before, "other", 7)
+	deposit(first.Add(10*time.Millisecond), "tokens", 3)
+	deposit(first.Add(-50*time.Millisecond), "tokens", 4) // requested before and posted after it
 	deposit(soon, "tokens", 5)
-	file := support.get(t, d.walletPath(t, "ann")+"/journal.csv?month="+soon.Format("2006-01"))
-	var kept []string
-	for line := range strings.Lines(file.body) {
-		cells := strings.Split(line, ",")
-		kept = append(kept, strings.Join([]string{cells[3], cells[5], cells[6], cells[7]}, " "))
-		if cells[3] == "closing balance" && cells[2] != site.Timestamp(soon.UnixMilli()) {
-			t.Errorf("the closing balance is of %s", cells[2])
+	for _, month := range []struct {
+		begin, closed time.Time
+		want          []string
+	}{
+		{before, first.Add(-time.Millisecond), []string{"closing balance other  7", "closing balance tokens  10", "deposit other 7 7", "deposit tokens 10 10"}},
+		{soon, soon, []string{"closing balance other  7", "closing balance tokens  22", "deposit tokens 5 22", "deposit tokens 4 17", "deposit tokens 3 13",
+			"opening balance other  7", "opening balance tokens  10"}},
+	} {
+		file := support.get(t, d.walletPath(t, "ann")+"/journal.csv?month="+month.begin.Format("2006-01"))
+		var kept []string
+		for line := range strings.Lines(file.body) {
+			cells := strings.Split(line, ",")
+			kept = append(kept, strings.Join([]string{cells[3], cells[5], cells[6], cells[7]}, " "))
+			if cells[3] == "closing balance" && cells[2] != site.Timestamp(month.closed.UnixMilli()) {
+				t.Errorf("the closing balance is of %s", cells[2])
+			}
 		}
-	}
-	want := []string{"kind credit nanocredits balance after", "closing balance other  7", "closing balance tokens  15", "deposit tokens 5 15", "opening balance other  7", "opening balance tokens  10"}
-	if !slices.Equal(kept, want) {
-		t.Errorf("it has %q", kept)
+		if want := append([]string{"kind credit nanocredits balance after"}, month.want...); !slices.Equal(kept, want) {
+			t.Errorf("it has %q", kept)
+		}
 	}
 }
 

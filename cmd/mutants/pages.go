@@ -84,6 +84,8 @@ var pageMutants = []mutant{
 		once("web/site/form.go", "return cmp.Or(strings.Join(strings.Fields(seen), \" \"), text)", "return cmp.Or(strings.Join(strings.Fields(seen), \" \"))")),
 	bug("a name with characters that don't show can't be typed", "./web/site", "TestANameIsConfirmedAsPagesShowIt",
 		once("web/site/form.go", "unicode.In(r, unicode.Cc, unicode.Cf,", "unicode.In(r, unicode.Cc,")),
+	bug("a statement lists entries by their time and not by their number", "./web", "TestAStatementAddsUp",
+		once("web/support/statement.go", "Whole: true, ", "")),
 	bug("a statement closes before the entries that it has", "./web", "TestAStatementAddsUp",
 		once("web/support/statement.go", "if _, newer := closing[l.CreditKey]; !newer {", "if _, newer := closing[l.CreditKey]; !newer && l.CreatedAt <= req.Now() {")),
 	bug("a part of a statement closes with the opening balances", "./web", "TestTheNameOfAFileSaysWhichRowsItHas",

@@ -4,6 +4,10 @@ package main
 var walletMutants = []mutant{
 	bug("a balance of before is that of now although credits were spent and added", "./store", "TestBalancesAtEveryMoment",
 		once("store/reports/history.go", "if n.Seq == last[n.Credit].seq {", "if n.Seq >= last[n.Credit].seq {")),
+	bug("a balance of the past includes a later entry before an earlier one", "./store", "TestBalancesAtEveryMoment",
+		once("store/reports/history.go", "high, err := tx.firstFrom(ctx, w, moment+1)", "high, err := tx.entriesBefore(ctx, w, moment)")),
+	bug("the first entry of a moment is looked for in one range", "./store", "TestBalancesAtEveryMoment",
+		once("store/reports/moments.go", "if err != nil || found > 0 {", "if found = max(found, low+1); true {")),
 	bug("a catalog is applied over a newer one", "./api", "TestConcurrentCatalogsNeverMix",
 		once("store/catalog.go", "if state.Version() != expected {", "if expected == \"\" {")),
 	bug("a catalog is applied without its blocked items", "./api", "TestCatalogIsAppliedWhollyOrNotAtAll",

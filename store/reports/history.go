@@ -2,7 +2,6 @@ package reports
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 
@@ -34,17 +33,25 @@ type HistoryQuery struct {
 	CreditKey string             // all when empty
 	Kind      metering.EntryKind // all when empty
 	From, To  int64              // half-open, in milliseconds; 0 for none
+	// Whole has a period begin and end at a number, so that its entries lead from the
+	// balances at its beginning to those at its end. See firstFrom.
+	Whole bool
 
 	Ascending bool
 	Position  ledger.Position // ascending: entries after it; otherwise before it, zero for the newest
 	Limit     int
 }
 
-func (q HistoryQuery) to() int64 {
-	if q.To == 0 {
-		return lastMoment
+// times are between which entries are listed, out of the range of numbers.
+func (q HistoryQuery) times() (from, to int64) {
+	switch {
+	case q.Whole:
+		return 0, lastMoment
+	case q.To == 0:
+		return q.From, lastMoment
+	default:
+		return q.From, q.To
 	}
-	return q.To
 }
 
 func (q HistoryQuery) filtered() bool {
@@ -85,19 +92,11 @@ var (
 		) e`+eventFoundJoins+`
 		ORDER BY e.seq DESC`)
 
-	selectEntryTime = pg.Declare("select time of an entry", `
-		SELECT created_at FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq = $3
-		UNION ALL
-		SELECT created_at FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq = $3
-		UNION ALL
-		SELECT p.created_ats[array_position(p.seqs, $3)]
-		FROM packed_events p WHERE p.app_id = $1 AND p.wallet_id = $2 AND p.first_seq <= $3 AND p.last_seq >= $3 AND array_position(p.seqs, $3) IS NOT NULL`)
-
 	// The newest entry of each credit in a range of numbers that is no charge.
 	listLastInJournal = pg.Declare("list last journal entries of credits", `
 		SELECT j.credit_id, j.seq, j.balance_after, j.debt_after
 		FROM (
-			SELECT max(seq) AS seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5 GROUP BY credit_id
+			SELECT max(seq) AS seq FROM journal WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 GROUP BY credit_id
 		) newest JOIN journal j ON j.app_id = $1 AND j.wallet_id = $2 AND j.seq = newest.seq`)
 
 	listNewestInJournal = pg.Declare("list newest journal entries of credits", `
@@ -110,9 +109,9 @@ var (
 			SELECT DISTINCT ON (e.price_number) e.price_number, e.seq, e.balance_after, e.debt_after
 			FROM (
 				SELECT price_number, seq, balance_after, debt_after
-				FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4 AND created_at <= $5
+				FROM usage_events WHERE app_id = $1 AND wallet_id = $2 AND seq > $3 AND seq < $4
 				UNION ALL
-				SELECT price_number, seq, balance_after, debt_after FROM (`+pg.PackedRange+`) packed WHERE created_at <= $5
+				SELECT price_number, seq, balance_after, debt_after FROM (`+pg.PackedRange+`) packed
 			) e
 			ORDER BY e.price_number, e.seq DESC
 		) l JOIN prices p ON p.app_id = $1 AND p.number = l.price_number`)
@@ -149,12 +148,13 @@ func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine
 	if q.Kind != "" {
 		kind = (*string)(&q.Kind)
 	}
+	from, to := q.times()
 	return pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]JournalLine, error) {
 		return pg.Collect(ctx, tx, listHistory, func(row pgx.CollectableRow) (JournalLine, error) {
 			line, err := readJournalLine(row)
 			line.WalletID = w.ID
 			return line, err
-		}, w.ID, low, high, kind, creditID, q.From, q.to(), q.Ascending, limit)
+		}, w.ID, low, high, kind, creditID, from, to, q.Ascending, limit)
 	}, func(l JournalLine) int64 { return l.Seq })
 }
 
@@ -177,8 +177,9 @@ func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey stri
 			return err
 		}
 		q.Kind = metering.EntryCharge
+		from, to := q.times()
 		list, next, err = pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
-			return pg.Collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, feature, q.From, q.to(), limit)
+			return pg.Collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, feature, from, to, limit)
 		}, func(e EventFound) int64 { return e.Seq })
 		return err
 	})
@@ -224,19 +225,21 @@ func (tx appTx) newHistoryScan(ctx context.Context, w ledger.Wallet, q HistoryQu
 	if !q.filtered() {
 		scan.step = int64(q.Limit) + 1
 	}
+	first, end := tx.maybeFrom, tx.entriesBefore
+	if q.Whole {
+		first, end = tx.firstFrom, tx.firstFrom
+	}
 	if q.To != 0 {
-		if scan.high, err = tx.entriesBefore(ctx, w, q.To); err != nil {
+		if scan.high, err = end(ctx, w, q.To); err != nil {
 			return scan, err
 		}
 	}
 	if q.From != 0 {
-		// The entry before it is earlier than the first moment by the slack, so all with
-		// lower numbers are too early.
-		first, err := tx.entriesBefore(ctx, w, q.From-2*clockSlack-1)
+		from, err := first(ctx, w, q.From)
 		if err != nil {
 			return scan, err
 		}
-		scan.low = first - 1
+		scan.low = from - 1
 	}
 	if q.Ascending {
 		scan.low = max(scan.low, q.Position.Seq)
@@ -273,28 +276,8 @@ func (s *historyScan) position() int64 {
 	}
 }
 
-// entriesBefore returns a number from which on every entry of the wallet is later than
-// the moment. Entries are in time order up to clockSlack: a batch takes its time before
-// it gets the wallet's lock. So the search is for an entry that is later by more.
-func (tx appTx) entriesBefore(ctx context.Context, w ledger.Wallet, moment int64) (int64, error) {
-	low, high := int64(0), w.LastSeq+1 // high: all from here on are later
-	for high-low > 1 {
-		middle := low + (high-low)/2
-		at, err := pg.Find(ctx, tx, selectEntryTime, pgx.RowTo[int64], fmt.Errorf("store: wallet %s has no entry %d", w.ID, middle), w.ID, middle)
-		if err != nil {
-			return 0, err
-		}
-		if at > moment+clockSlack {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return high, nil
-}
-
-// BalancesAt reads the balances of a wallet as of a moment: after the last entry of each
-// credit that was made by then. Credits that the wallet did not have yet are left out.
+// BalancesAt reads the balances of a wallet as of a moment: before its first entry that is
+// later. Credits that the wallet did not have yet are left out.
 func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (balances []metering.Balance, err error) {
 	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
 		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), identity)
@@ -305,11 +288,11 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 		if err != nil {
 			return err
 		}
-		high, err := tx.entriesBefore(ctx, w, moment)
+		high, err := tx.firstFrom(ctx, w, moment+1)
 		if err != nil {
 			return err
 		}
-		last, err := tx.lastOfCredits(ctx, held[0], high, moment)
+		last, err := tx.lastOfCredits(ctx, held[0], high)
 		if err != nil {
 			return err
 		}
@@ -324,14 +307,13 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 	return balances, err
 }
 
-// lastOfCredits finds the newest entry of each credit that was made by a moment, below a
-// number. Credits come into a wallet by entries that are no charges, so of each credit only
+// lastOfCredits finds the newest entry of each credit below a number. Credits come into a wallet by entries that are no charges, so of each credit only
 // the charges since the newest of those are of interest.
-func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high, moment int64) (map[ids.ID]balanceAt, error) {
+func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high int64) (map[ids.ID]balanceAt, error) {
 	last, pending := map[ids.ID]balanceAt{}, map[ids.ID]bool{}
 	// Every credit with an entry has a balance.
 	err := descend(high, func() bool { return len(last) < len(w.Balances) }, func(low, high int64) error {
-		entries, err := pg.Collect(ctx, tx, listLastInJournal, readBalanceAt, w.ID, low, high, moment)
+		entries, err := pg.Collect(ctx, tx, listLastInJournal, readBalanceAt, w.ID, low, high)
 		for _, e := range entries {
 			if _, found := last[e.CreditID]; !found {
 				last[e.CreditID], pending[e.CreditID] = e, true
@@ -344,7 +326,7 @@ func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high, mome
 	}
 	first := true
 	return last, descend(high, func() bool { return len(pending) > 0 }, func(low, high int64) error {
-		charges, err := pg.Collect(ctx, tx, listLastCharges, readBalanceAt, w.ID, low, high, moment)
+		charges, err := pg.Collect(ctx, tx, listLastCharges, readBalanceAt, w.ID, low, high)
 		charged := map[ids.ID]bool{}
 		for _, c := range charges {
 			if pending[c.CreditID] && c.seq > last[c.CreditID].seq {

@@ -33,7 +33,7 @@ func statementMonths(req *site.Request, created int64) (options []component.Opti
 }
 
 // statement is the month of a wallet in the viewer's zone, newest first as its journal:
-// the closing balances, the entries, and the opening balances. Entries may come while it is
+// the closing balances, the entries between them, and the opening balances. Entries may come while it is
 // read, so the closing balances are those after the entries that it has.
 func statement(req *site.Request, identity, owner, month string) (site.Response, error) {
 	first, err := time.ParseInLocation(monthLayout, month, req.Zone())
@@ -43,7 +43,7 @@ func statement(req *site.Request, identity, owner, month string) (site.Response,
 	from, to := first.UnixMilli(), first.AddDate(0, 1, 0).UnixMilli()
 	var rows [][]string
 	closing, moment := map[string]metering.Balance{}, min(to-1, req.Now())
-	q := reports.HistoryQuery{Identity: identity, From: from, To: to, Limit: exportPortion}
+	q := reports.HistoryQuery{Identity: identity, From: from, To: to, Whole: true, Limit: exportPortion}
 	entries, more := 0, true
 	for more && entries < maxExport {
 		lines, next, err := req.Reports().History(req.Context, q)
