@@ -405,9 +405,11 @@ func TestAllHoursAreVerifiedInWindows(t *testing.T) {
 	if noError(t, err); windows.Load() != 2 || len(v.Differences)+len(v.Unfinished) > 0 {
 		t.Errorf("read in %d windows: %v", windows.Load(), v.Differences)
 	}
+	const otherHour = `UPDATE usage_totals SET hour = hour - hour % 86400000 + (hour + 43200000) % 86400000` // of the same day
 	for change, repair := range map[string]string{
 		`UPDATE usage_totals SET events = events + 1 WHERE hour = (SELECT max(hour) FROM usage_totals)`:                             `UPDATE usage_totals SET events = events - 1 WHERE hour = (SELECT max(hour) FROM usage_totals)`,
 		`INSERT INTO usage_totals SELECT app_id, 0, feature_id, credit_id, key_id, org_id, 1, 0, 1, 0, 0 FROM usage_totals LIMIT 1`: `DELETE FROM usage_totals WHERE hour = 0`,
+		otherHour: otherHour,
 	} {
 		exec(t, b.conn, change)
 		found := b.broken(t, verify.Options{})

@@ -123,22 +123,19 @@ func withoutWallet(k usageKey) usageKey { k.wallet = ids.ID{}; return k }
 
 // usageState is what a pass compares.
 type usageState struct {
-	upto    int64               // the hour before which sums are final
-	from    int64               // the hour that a pass over new entries begins with
-	fromDay int64               // the time whose day it compares first
-	days    int64               // before which days are added up
-	values  int64               // before which values of days are packed
-	revenue int64               // before which payments of days are added up
-	offset  int64               // of the application's clock
-	sums    map[int64]usageSums // of all customers that a full pass has read, by window of days
+	upto    int64 // the hour before which sums are final
+	from    int64 // the hour that a pass over new entries begins with
+	fromDay int64 // the time whose day it compares first
+	days    int64 // before which days are added up
+	values  int64 // before which values of days are packed
+	revenue int64 // before which payments of days are added up
+	offset  int64 // of the application's clock
+	all     allUsage
 }
-
-// windowOf is the start of the window of days that an hour is in.
-func windowOf(hour int64) int64 { return max(0, hour-hour%dimensionWindow) }
 
 // prepareUsage finds out which hours are compared.
 func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
-	p.usage = usageState{sums: map[int64]usageSums{}}
+	p.usage = usageState{all: newAllUsage()}
 	err := pg.Each(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) error {
 		var until int64
 		err := row.Scan(&until, &p.usage.from, &p.usage.fromDay, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
@@ -168,7 +165,7 @@ func (b *verifyWork) checkUsage(ctx context.Context, wallets []ids.ID) error {
 	if err != nil {
 		return err
 	}
-	b.pass.compareUsage(ruleUsage, want, stored, func(d Difference) {
+	b.pass.compareUsage(ruleUsage, "hour", want, stored, func(d Difference) {
 		if proof := b.proofs[d.WalletID]; proof != nil {
 			d.Identity = proof.identity
 		}
@@ -180,7 +177,19 @@ func (b *verifyWork) checkUsage(ctx context.Context, wallets []ids.ID) error {
 // readUsage reads stored sums. What agrees is taken out of the wanted ones, and not kept.
 func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, want usageSums, report func(Difference), args ...any) (usageSums, error) {
 	stored := usageSums{}
-	err := pg.Each(ctx, tx, s, func(row pgx.CollectableRow) error {
+	err := p.eachUsage(ctx, tx, s, report, func(k usageKey, sums rollup.Sums) {
+		if w, known := want[k]; known && w == sums {
+			delete(want, k)
+		} else {
+			stored[k] = sums
+		}
+	}, args...)
+	return stored, err
+}
+
+// eachUsage reads stored sums one by one.
+func (p *verifyPass) eachUsage(ctx context.Context, tx appTx, s pg.Statement, report func(Difference), take func(usageKey, rollup.Sums), args ...any) error {
+	return pg.Each(ctx, tx, s, func(row pgx.CollectableRow) error {
 		var k usageKey
 		var wallet, key *ids.ID
 		var org ids.ID
@@ -192,14 +201,9 @@ func (p *verifyPass) readUsage(ctx context.Context, tx appTx, s pg.Statement, wa
 			report(Difference{Check: ruleOrg, WalletID: k.wallet, Detail: fmt.Sprintf("usage of the hour %d names the organization %s", k.hour, org.Format(ids.Organization))})
 		}
 		parseSums(&sums, quantity, included, charged)
-		if w, known := want[k]; known && w == sums {
-			delete(want, k)
-		} else {
-			stored[k] = sums
-		}
+		take(k, sums)
 		return err
 	}, args...)
-	return stored, err
 }
 
 // parseSums reads stored sums. What is no sum differs from every one.
@@ -212,8 +216,9 @@ func parseSums(sums *rollup.Sums, quantity, included, charged string) {
 	}
 }
 
-// compareUsage reports the sums that differ, of which readUsage has left no others.
-func (p *verifyPass) compareUsage(rule string, want, stored usageSums, report func(Difference)) {
+// compareUsage reports the sums that differ, of which readUsage has left no others. They are
+// those of hours, or of days.
+func (p *verifyPass) compareUsage(rule, unit string, want, stored usageSums, report func(Difference)) {
 	keys := map[usageKey]bool{}
 	for k := range want {
 		keys[k] = true
@@ -224,30 +229,13 @@ func (p *verifyPass) compareUsage(rule string, want, stored usageSums, report fu
 	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b usageKey) int {
 		return cmp.Or(cmp.Compare(a.hour, b.hour), bytes.Compare(a.wallet[:], b.wallet[:]), bytes.Compare(a.feature[:], b.feature[:]), bytes.Compare(a.key[:], b.key[:]))
 	}) {
-		report(Difference{Check: rule, WalletID: k.wallet, Detail: fmt.Sprintf("%s in the hour %d: stored are %s, the events make %s",
-			p.catalog.features[k.feature].key, k.hour, sumsText(stored[k]), sumsText(want[k]))})
+		report(Difference{Check: rule, WalletID: k.wallet, Detail: fmt.Sprintf("%s in the %s %d: stored are %s, the events make %s",
+			p.catalog.features[k.feature].key, unit, k.hour, sumsText(stored[k]), sumsText(want[k]))})
 	}
 }
 
 func sumsText(s rollup.Sums) string {
 	return fmt.Sprintf("%d events (%d deduplicated), quantity %s (%s included), %s nanocredits", s.Events, s.Deduplicated, s.Quantity, s.Included, s.Charged)
-}
-
-// collectUsage keeps the sums of wallets that were read to their end, for the sums over
-// all of them.
-func (p *verifyPass) collectUsage(walked []verifyRange) {
-	for _, r := range walked {
-		if r.proof.done && r.proof.usage != nil {
-			for k, s := range r.proof.usage.by(withoutWallet) {
-				window := windowOf(k.hour)
-				if p.usage.sums[window] == nil {
-					p.usage.sums[window] = usageSums{}
-				}
-				p.usage.sums[window].add(k, s)
-			}
-			r.proof.usage = nil
-		}
-	}
 }
 
 // checkUsage ends the comparison of sums with events, and records it.
@@ -277,35 +265,6 @@ func (p *verifyPass) checkUsage(ctx context.Context) error {
 		return err
 	}
 	return p.recordDays(ctx, p.usage.upto)
-}
-
-// checkAllUsage compares the hours of all customers with what a full pass has read, window
-// by window.
-func (p *verifyPass) checkAllUsage(ctx context.Context) error {
-	for from := int64(0); ; from += dimensionWindow {
-		found, err := list(ctx, p, verifyNextUsage, pgx.RowTo[int64], from)
-		if err != nil {
-			return err
-		}
-		windows := slices.Collect(maps.Keys(p.usage.sums))
-		if len(found) > 0 {
-			windows = append(windows, windowOf(found[0]))
-		}
-		if len(windows) == 0 {
-			return nil
-		}
-		if from = slices.Min(windows); from >= p.usage.upto {
-			return nil
-		}
-		upto := min(p.usage.upto, from+dimensionWindow)
-		err = p.read(ctx, func(ctx context.Context, tx appTx) error { // which may be tried again
-			return p.compareStored(ctx, tx, ruleUsageTotal, verifyUsageTotals, maps.Clone(p.usage.sums[from]), from, upto)
-		})
-		if err != nil {
-			return err
-		}
-		delete(p.usage.sums, from)
-	}
 }
 
 // recordDays records the days before a time as compared.
@@ -361,7 +320,7 @@ func (p *verifyPass) compareStored(ctx context.Context, tx appTx, rule string, s
 	if err != nil {
 		return err
 	}
-	p.compareUsage(rule, want, stored, report)
+	p.compareUsage(rule, "hour", want, stored, report)
 	for _, d := range found {
 		p.report(d)
 	}
