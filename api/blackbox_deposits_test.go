@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"testing"
+
+	"purser/payments/sandbox/persist"
 )
 
 func TestCreateDeposit(t *testing.T) {
@@ -149,4 +151,38 @@ func TestListDeposits(t *testing.T) {
 			tn.in(t).get("/v1/deposits?identity=" + url.QueryEscape(odd)).is(200).has(fields{"data": []any{made}, "cursor": nil})
 		}
 	})
+}
+
+func TestEntriesHaveTheTimeOfTheSandboxClock(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	const offset = 400 * 24 * 3_600_000
+	err := tn.node.store.SandboxAccounts().Update(t.Context(), tn.app.ID, persist.Want{}, func(persist.Session) (persist.Change, error) {
+		return persist.Change{Head: []byte("{}"), ClockOffset: offset}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tn.credit("gold")
+	tn.feature("chat", "gold", nil)
+	ann, bob, event := newHolder(), newHolder(), newName()
+	tn.deposit(bob, "gold", "1")
+	tn.deposit(ann, "gold", "5000")
+	tn.use(ann, "chat", fields{"id": event}).is(201)
+	for _, c := range []struct {
+		name, path string
+		body       fields
+	}{
+		{"deposit", "/v1/deposits", fields{"identity": ann, "creditKey": "gold", "amountNanocredits": "1"}},
+		{"reversal", "/v1/events/" + event + "/reverse", fields{"reason": "late"}},
+		{"transfer", "/v1/transfers", fields{"from": ann, "to": bob, "creditKey": "gold", "amountNanocredits": "1", "reason": "late"}},
+	} {
+		before := tn.node.clock.now() + offset
+		c.body["idempotencyKey"] = newName()
+		made := number(tn.post(c.path, c.body).is(201).object()[c.name].(fields), "createdAt")
+		entry := tn.get(walletPath(ann) + "/journal?limit=1").is(200).object()["data"].([]any)[0].(fields)
+		if made < before || made > tn.node.clock.now()+offset || entry["kind"] != c.name || number(entry, "createdAt") != made {
+			t.Errorf("the %s was made at %d, from %d on, with the entry %v", c.name, made, before, entry)
+		}
+	}
 }

@@ -38,6 +38,7 @@ func (s *Server) createDeposit(c *call) (reply, error) {
 		Amount:         c.body.Amount("amountNanocredits"),
 		IdempotencyKey: c.body.OptionalText("idempotencyKey"),
 		CreatedAt:      c.now,
+		ClockOffset:    c.clockOffset,
 	})
 	return createdOnce(createDepositReply{Deposit: showDeposit(deposit), Duplicate: duplicate}, duplicate, err)
 }

@@ -36,6 +36,7 @@ func (s *Server) reverseEvent(c *call) (reply, error) {
 		Reason:         c.body.Text("reason"),
 		IdempotencyKey: c.body.Text("idempotencyKey"),
 		CreatedAt:      c.now,
+		ClockOffset:    c.clockOffset,
 	})
 	return createdOnce(reverseEventReply{Reversal: showReversal(reversal), Duplicate: duplicate}, duplicate, err)
 }

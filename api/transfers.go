@@ -45,6 +45,7 @@ func (s *Server) createTransfer(c *call) (reply, error) {
 		Reason:         c.body.Text("reason"),
 		IdempotencyKey: c.body.Text("idempotencyKey"),
 		CreatedAt:      c.now,
+		ClockOffset:    c.clockOffset,
 	})
 	return createdOnce(createTransferReply{Transfer: showTransfer(transfer), Duplicate: duplicate}, duplicate, err)
 }

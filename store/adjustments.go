@@ -19,13 +19,14 @@ const MaxReason = 500
 // Adjustment is a manual correction of a balance. Its id is created with the form, so
 // that a form sent twice corrects once.
 type Adjustment struct {
-	ID        ids.ID
-	WalletID  ids.ID
-	CreditKey string
-	Delta     metering.Delta
-	Reason    string
-	By        ids.ID // a user
-	Now       int64
+	ID          ids.ID
+	WalletID    ids.ID
+	CreditKey   string
+	Delta       metering.Delta
+	Reason      string
+	By          ids.ID // a user
+	Now         int64
+	ClockOffset int64 // when Now was read
 }
 
 var (
@@ -79,7 +80,7 @@ func (tx appTx) adjust(ctx context.Context, requested Adjustment) (identity stri
 	}
 	entry, err := tx.Post(ctx, &row, ledger.Posting{
 		ID: requested.ID, Kind: metering.EntryAdjustment, Credit: credit, Delta: requested.Delta, Reason: requested.Reason, Now: requested.Now,
-		Change: requested.change,
+		ClockOffset: requested.ClockOffset, Change: requested.change,
 	})
 	if err != nil {
 		return row.Identity, err

@@ -28,6 +28,7 @@ type Reversal struct {
 	IdempotencyKey string
 	By             ids.ID // a user; zero for an API key
 	CreatedAt      int64
+	ClockOffset    int64 // when CreatedAt was read. Not set in one that is read
 }
 
 // repeats reports whether a stored reversal was made by the same request.
@@ -155,7 +156,7 @@ func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Revers
 	}
 	r = requested
 	r.TransactionID, r.Amount, r.Full = event.TransactionID, decision.Amount, decision.Full
-	if err := tx.writeReversal(ctx, &w, event, r, stored); err != nil {
+	if err := tx.writeReversal(ctx, &w, event, &r, stored); err != nil {
 		return r, w.Identity, false, err
 	}
 	return r, w.Identity, false, tx.Audit(ctx, "event.reverse", event.TransactionID.Format(ids.Transaction), nil, audit.Fields{
@@ -164,15 +165,16 @@ func (tx appTx) reverseCharge(ctx context.Context, requested Reversal) (r Revers
 }
 
 // writeReversal writes what was decided under the wallet's lock.
-func (tx appTx) writeReversal(ctx context.Context, w *ledger.Wallet, event reversible, r Reversal, stored []byte) error {
-	_, err := tx.Post(ctx, w, ledger.Posting{
+func (tx appTx) writeReversal(ctx context.Context, w *ledger.Wallet, event reversible, r *Reversal, stored []byte) error {
+	entry, err := tx.Post(ctx, w, ledger.Posting{
 		ID: r.ID, Kind: metering.EntryReversal, Credit: metering.Credit{ID: event.CreditID, Key: event.creditKey},
-		Delta: metering.Delta{Amount: r.Amount}, Reason: r.Reason, EventID: r.EventID, Now: r.CreatedAt,
+		Delta: metering.Delta{Amount: r.Amount}, Reason: r.Reason, EventID: r.EventID, Now: r.CreatedAt, ClockOffset: r.ClockOffset,
 		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(r.Amount) },
 	})
 	if err != nil {
 		return err
 	}
+	r.CreatedAt = entry.CreatedAt
 	if err := tx.Exec(ctx, insertReversal, 1, pg.Named{
 		"entry_id": r.ID, "org_id": tx.Scope.OrgID, "wallet_id": w.ID, "tx_id": r.TransactionID, "event_id": stored,
 		"amount_nanocredits": pg.Amount(r.Amount), "requested_nanocredits": (*pg.Amount)(r.Requested), "whole": r.Full,

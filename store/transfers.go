@@ -27,6 +27,7 @@ type Transfer struct {
 	IdempotencyKey string
 	By             ids.ID // a user; zero for an API key
 	CreatedAt      int64
+	ClockOffset    int64 // when CreatedAt was read. Not set in one that is read
 }
 
 // storedTransfer is a transfer with its wallets, whose identities may have changed.
@@ -124,34 +125,37 @@ func (tx appTx) transfer(ctx context.Context, requested Transfer) (t Transfer, d
 	if err != nil {
 		return t, false, err
 	}
-	return requested, false, tx.writeTransfer(ctx, from, to, credit, requested, decision)
+	t, err = tx.writeTransfer(ctx, from, to, credit, requested, decision)
+	return t, false, err
 }
 
 // writeTransfer writes what was decided under the locks of both wallets.
-func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, credit metering.Credit, t Transfer, decision metering.Transfer) error {
-	_, err := tx.Post(ctx, from, ledger.Posting{
-		ID: t.ID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount, Out: true}, Now: t.CreatedAt,
+func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, credit metering.Credit, t Transfer, decision metering.Transfer) (Transfer, error) {
+	entry, err := tx.Post(ctx, from, ledger.Posting{
+		ID: t.ID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount, Out: true}, Now: t.CreatedAt, ClockOffset: t.ClockOffset,
 		Change: func(metering.Balance) (metering.Balance, error) { return decision.From, nil },
 	})
 	if err != nil {
-		return err
+		return t, err
 	}
+	t.ClockOffset += entry.CreatedAt - t.CreatedAt
+	t.CreatedAt = entry.CreatedAt
 	_, err = tx.Post(ctx, to, ledger.Posting{
-		ID: t.ToEntryID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount}, Now: t.CreatedAt,
+		ID: t.ToEntryID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount}, Now: t.CreatedAt, ClockOffset: t.ClockOffset,
 		Change: func(metering.Balance) (metering.Balance, error) { return decision.To, nil },
 	})
 	if err != nil {
-		return err
+		return t, err
 	}
 	if err := tx.Exec(ctx, insertTransfer, 1, pg.Named{
 		"entry_id": t.ID, "org_id": tx.Scope.OrgID, "wallet_id": from.ID, "to_entry_id": t.ToEntryID, "to_wallet_id": to.ID,
 		"amount_nanocredits": pg.Amount(t.Amount), "reason": t.Reason, "idempotency_key": t.IdempotencyKey,
 		"user_id": pg.OrNull(t.By), "created_at": t.CreatedAt,
 	}); err != nil {
-		return err
+		return t, err
 	}
 	// Wallets are named by their ids, which say nothing about a customer.
-	return tx.Audit(ctx, "wallet.transfer", from.ID.Format(ids.Wallet), nil, audit.Fields{
+	return t, tx.Audit(ctx, "wallet.transfer", from.ID.Format(ids.Wallet), nil, audit.Fields{
 		"toWallet": to.ID.Format(ids.Wallet), "creditKey": credit.Key, "amountNanocredits": t.Amount.String(), "reason": t.Reason,
 		"transaction": t.ID.Format(ids.Transaction),
 	})

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"purser/billing"
 	"purser/fault"
@@ -13,6 +14,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/store/people"
+	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/tenancy"
 )
@@ -77,6 +79,52 @@ func TestWalletActions(t *testing.T) {
 			t.Error("a new wallet is offered")
 		}
 	})
+}
+
+func TestEntriesOfFormsHaveTheTimeOfAMovedClock(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	const offset = 400 * 24 * time.Hour
+	d.moveClock(t, d.app, offset)
+	admin := d.join(t, tenancy.Admin)
+	for _, identity := range []string{"ann", "bob"} {
+		_, _, err := d.tenant.CreateWallet(t.Context(), ids.New(), identity, d.site.Now())
+		noError(t, err)
+	}
+	to, err := d.tenant.Wallet(t.Context(), "bob")
+	noError(t, err)
+	for _, form := range []struct {
+		kind string
+		path func() string
+		send url.Values
+	}{
+		{"deposit", func() string { return d.walletPath(t, "ann", "deposit") }, url.Values{"key": {"deposit"}}},
+		{"adjustment", func() string { return d.walletPath(t, "ann", "adjust") }, url.Values{"direction": {"in"}}},
+		{"transfer", func() string { return d.walletPath(t, "ann", "transfer") },
+			url.Values{"to": {"bob"}, "confirmed": {"yes"}, "to_wallet": {to.ID.Format(ids.Wallet)}}},
+		{"reversal", func() string {
+			charge := d.track(t, d.use("ann", "messages", 2)).Event
+			return d.appPath("transactions", charge.TransactionID.Format(ids.Transaction), "reverse")
+		}, url.Values{"amount": {"1"}}},
+	} {
+		t.Run(form.kind, func(t *testing.T) {
+			path := form.path()
+			for name, value := range map[string]string{"entry": ids.New().Format(ids.Transaction), "credit": "tokens", "amount": "10", "reason": "moved"} {
+				if !form.send.Has(name) {
+					form.send.Set(name, value)
+				}
+			}
+			before := d.site.Now()
+			if sent := admin.post(t, path, form.send); sent.status != http.StatusSeeOther {
+				t.Fatalf("status %d", sent.status)
+			}
+			list, _, err := d.db.Reports(d.app.Scope()).History(t.Context(), reports.HistoryQuery{Identity: "ann", Kind: metering.EntryKind(form.kind), Limit: 1})
+			noError(t, err)
+			if len(list) != 1 || list[0].CreatedAt < before+offset.Milliseconds() || list[0].CreatedAt > d.site.Now()+offset.Milliseconds() {
+				t.Errorf("from %d on: %+v", before+offset.Milliseconds(), list)
+			}
+		})
+	}
 }
 
 func TestFormsWithoutACreditSaySo(t *testing.T) {

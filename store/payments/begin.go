@@ -87,7 +87,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec O
 		return rec, err
 	}
 	rec = OperationRecord{Operation: decision.Operation, Identity: b.Identity, Answer: decision.Answer}
-	if err := tx.writeDecision(ctx, &w, decision, b.Now, &rec); err != nil {
+	if err := tx.writeDecision(ctx, &w, decision, b, &rec); err != nil {
 		return rec, err
 	}
 	if err := tx.insertOperation(ctx, w.ID, b.Fence, rec); err != nil {
@@ -168,7 +168,7 @@ func (a App) CustomerState(ctx context.Context, identity, planKey string) (s Cus
 }
 
 // writeDecision stores the subscription, change or top-up that the request is about.
-func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision Decision, now int64, rec *OperationRecord) error {
+func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision Decision, b BeginInput, rec *OperationRecord) error {
 	if s := decision.Subscription; s != nil {
 		before, err := tx.subscriptionByID(ctx, s.ID)
 		if err != nil {
@@ -177,7 +177,7 @@ func (tx appTx) writeDecision(ctx context.Context, w *ledger.Wallet, decision De
 		if err := tx.writeSubscription(ctx, w, before, *s); err != nil {
 			return err
 		}
-		if err := tx.creditPayments(ctx, w, paymentContext{subscription: s.ID}, decision.Settled, now); err != nil {
+		if err := tx.creditPayments(ctx, w, paymentContext{subscription: s.ID, clockOffset: b.Fence.ClockOffset}, decision.Settled, b.Now); err != nil {
 			return err
 		}
 	}

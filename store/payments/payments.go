@@ -141,7 +141,7 @@ func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s paymentC
 		if p, err = tx.dropOverflow(ctx, w, p, now); err != nil {
 			return err
 		}
-		if err := tx.postCredits(ctx, w, p, now); err != nil {
+		if err := tx.postCredits(ctx, w, s, p, now); err != nil {
 			return err
 		}
 		if p.ChargeID == "" {
@@ -158,6 +158,7 @@ func (tx appTx) creditPayments(ctx context.Context, w *ledger.Wallet, s paymentC
 type paymentContext struct {
 	subscription ids.ID // zero for a top-up
 	connection   ids.ID // zero where nothing was collected
+	clockOffset  int64  // when the payments were settled
 }
 
 // dropOverflow leaves out credits that would overflow the balance and raises an alert.
@@ -179,7 +180,7 @@ func (tx appTx) dropOverflow(ctx context.Context, w *ledger.Wallet, p billing.Pa
 	return p, tx.raiseAlerts(ctx, w.ID, []billing.Alert{{Kind: billing.BalanceFull, ObjectID: p.Source.ID}}, now)
 }
 
-func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, p billing.Payment, now int64) error {
+func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, s paymentContext, p billing.Payment, now int64) error {
 	var credits []ids.ID
 	var positions []int32
 	var amounts []pg.Amount
@@ -192,7 +193,7 @@ func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, p billing.Pay
 	for _, g := range p.Credits {
 		_, err := tx.Post(ctx, w, ledger.Posting{
 			ID: ids.New(), Kind: p.EntryKind(), Credit: metering.Credit{ID: g.CreditID, Key: g.CreditKey},
-			Delta: metering.Delta{Amount: g.Amount}, Source: p.Source, Now: now,
+			Delta: metering.Delta{Amount: g.Amount}, Source: p.Source, Now: now, ClockOffset: s.clockOffset,
 			Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(g.Amount) },
 		})
 		if err != nil {
@@ -223,13 +224,13 @@ func (a App) ApplyCharge(ctx context.Context, f queue.Fence, remote billing.Prov
 		if err != nil || len(payments) == 0 {
 			return err
 		}
-		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote, now)
+		return tx.reverse(ctx, &locked[0], payments[0].Payment, remote, f.ClockOffset, now)
 	})
 	a.app.WalletChanged(identity)
 	return err
 }
 
-func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, remote billing.ProviderCharge, now int64) error {
+func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment, remote billing.ProviderCharge, clockOffset, now int64) error {
 	next, movements := p.Reverse(remote.Reversed())
 	next.LostCents = max(p.LostCents, remote.LostCents()) // a closed dispute stays closed
 	if remote.HasFailedRefund() && next.RefundedCents+next.DisputedCents < p.AmountCents {
@@ -246,7 +247,7 @@ func (tx appTx) reverse(ctx context.Context, w *ledger.Wallet, p billing.Payment
 	// A repeated report tries again what did not fit, which is no new problem.
 	repeated := next.RefundedCents == p.RefundedCents && next.DisputedCents == p.DisputedCents
 	for _, credited := range p.Credits {
-		if err := tx.clawBack(ctx, w, p, credited, movements, repeated, now); err != nil {
+		if err := tx.clawBack(ctx, w, p, credited, movements, repeated, clockOffset, now); err != nil {
 			return err
 		}
 	}
@@ -272,7 +273,7 @@ func (tx appTx) alertFailedRefund(ctx context.Context, w *ledger.Wallet, p, next
 // back. What would exceed 19 digits is left out with an alert: the next report about
 // the charge tries it again. Each movement starts from what was posted, not from what
 // the one before should have reached.
-func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, repeated bool, now int64) error {
+func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Payment, credited billing.Grant, movements []billing.Movement, repeated bool, clockOffset, now int64) error {
 	credit := metering.Credit{ID: credited.CreditID, Key: credited.CreditKey}
 	taken := p.TakenBackOf(credit.ID)
 	for _, m := range movements {
@@ -295,7 +296,7 @@ func (tx appTx) clawBack(ctx context.Context, w *ledger.Wallet, p billing.Paymen
 		}
 		if _, err := tx.Post(ctx, w, ledger.Posting{
 			ID: ids.New(), Kind: m.Kind, Credit: credit, Delta: metering.Delta{Amount: moved, Out: delta.Out}, Source: p.Source, Now: now,
-			Change: func(metering.Balance) (metering.Balance, error) { return after, nil },
+			ClockOffset: clockOffset, Change: func(metering.Balance) (metering.Balance, error) { return after, nil },
 		}); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (tx appTx) applyReport(ctx context.Context, identity string, newID ids.ID, 
 		return p, err
 	}
 	p = billing.Project(current, r.Remote, r.Now)
-	if err := tx.writeProjection(ctx, w, current, p, bought, r.Now); err != nil {
+	if err := tx.writeProjection(ctx, w, current, p, bought, r); err != nil {
 		return p, err
 	}
 	for _, c := range p.Changes { // a dropped purchase no longer replaces a subscription
@@ -165,7 +165,7 @@ func (tx appTx) loadCurrent(ctx context.Context, w *ledger.Wallet, newID ids.ID,
 }
 
 // writeProjection stores everything that follows from the provider's state.
-func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, current billing.Current, p billing.Projection, bought *billing.Change, now int64) error {
+func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, current billing.Current, p billing.Projection, bought *billing.Change, r ProviderReport) error {
 	if p.Replaced != nil {
 		if err := tx.writeSubscription(ctx, w, current.Conflicting, *p.Replaced); err != nil {
 			return err
@@ -181,13 +181,13 @@ func (tx appTx) writeProjection(ctx context.Context, w *ledger.Wallet, current b
 	if err := tx.writeChanges(ctx, withBought(p.Changes, bought)); err != nil {
 		return err
 	}
-	if err := tx.creditPayments(ctx, w, paymentContext{p.Subscription.ID, p.Subscription.ConnectionID}, p.Settled, now); err != nil {
+	if err := tx.creditPayments(ctx, w, paymentContext{p.Subscription.ID, p.Subscription.ConnectionID, r.Fence.ClockOffset}, p.Settled, r.Now); err != nil {
 		return err
 	}
-	if err := tx.enqueueActions(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, now); err != nil {
+	if err := tx.enqueueActions(ctx, w.ID, p.Subscription.ConnectionID, p.Actions, r.Now); err != nil {
 		return err
 	}
-	return tx.raiseAlerts(ctx, w.ID, p.Alerts, now)
+	return tx.raiseAlerts(ctx, w.ID, p.Alerts, r.Now)
 }
 
 // withBought adds the change that bought a new subscription to the changed ones,

@@ -256,7 +256,7 @@ func (a App) RenewFree(ctx context.Context, f queue.Fence, subscription ids.ID, 
 		if err := tx.writeSubscription(ctx, w, &before, s); err != nil {
 			return err
 		}
-		if err := tx.creditPayments(ctx, w, paymentContext{subscription: s.ID}, settled, now); err != nil {
+		if err := tx.creditPayments(ctx, w, paymentContext{subscription: s.ID, clockOffset: f.ClockOffset}, settled, now); err != nil {
 			return err
 		}
 		return tx.ScheduleWake(ctx)

@@ -64,7 +64,7 @@ func (a App) ApplyTopUp(ctx context.Context, f queue.Fence, topUp ids.ID, remote
 			if err := tx.VerifyFence(ctx, f); err != nil {
 				return err
 			}
-			t, err = tx.applyTopUp(ctx, topUp, remote, now)
+			t, err = tx.applyTopUp(ctx, topUp, remote, f.ClockOffset, now)
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (a App) ApplyTopUp(ctx context.Context, f queue.Fence, topUp ids.ID, remote
 	return t, err
 }
 
-func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.ProviderSession, now int64) (billing.TopUp, error) {
+func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.ProviderSession, clockOffset, now int64) (billing.TopUp, error) {
 	t, err := pg.Find(ctx, tx, selectTopUp, readTopUp, ErrUnknown, id)
 	if err != nil {
 		return t, err
@@ -97,7 +97,7 @@ func (tx appTx) applyTopUp(ctx context.Context, id ids.ID, remote billing.Provid
 	if err := tx.Exec(ctx, updateTopUp, 1, t.ID, t.CustomerID, pg.OrNull(t.SessionID), pg.OrNull(t.URL), t.ExpiresAt, t.Status); err != nil {
 		return t, err
 	}
-	if err := tx.creditPayments(ctx, w, paymentContext{connection: t.ConnectionID}, settled, now); err != nil {
+	if err := tx.creditPayments(ctx, w, paymentContext{connection: t.ConnectionID, clockOffset: clockOffset}, settled, now); err != nil {
 		return t, err
 	}
 	if err := tx.announceTopUp(ctx, w, before, t, now); err != nil {

@@ -19,7 +19,7 @@ func (s *Pages) adjustForm(req *site.Request) (site.Response, error) {
 func (s *Pages) adjust(req *site.Request, wallet ids.ID) (site.Response, error) {
 	f := req.Form
 	requested := readAdjustment(f)
-	requested.WalletID, requested.By, requested.Now = wallet, req.User.ID, req.Now()
+	requested.WalletID, requested.By, requested.Now, requested.ClockOffset = wallet, req.User.ID, req.Now(), req.ClockOffset
 	if f.OK() {
 		if err := f.Check("amount", req.Tenant().Adjust(req.Context, requested)); err != nil {
 			return site.Response{}, err

@@ -76,7 +76,7 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 	}
 	f := req.Form
 	requested := readReversal(f)
-	requested.EventID, requested.By, requested.CreatedAt = e.EventID, req.User.ID, req.Now()
+	requested.EventID, requested.By, requested.CreatedAt, requested.ClockOffset = e.EventID, req.User.ID, req.Now(), req.ClockOffset
 	if f.OK() {
 		made, _, err := req.Tenant().Reverse(req.Context, requested)
 		if err := f.Check("amount", err); err != nil {

@@ -29,6 +29,7 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 	f := req.Form
 	requested := readTransfer(f)
 	requested.From, requested.FromWalletID, requested.By, requested.CreatedAt = from.Identity, from.ID, req.User.ID, req.Now()
+	requested.ClockOffset = req.ClockOffset
 	view := supportpage.TransferForm{
 		WalletHead: head, EntryID: f.Text("entry"), To: f.Text("to"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Reason: f.Text("reason"),
 	}

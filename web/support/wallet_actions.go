@@ -157,7 +157,7 @@ func (s *Pages) addCredits(req *site.Request) (site.Response, error) {
 	}
 	if f.OK() {
 		_, _, err := req.Tenant().Deposit(req.Context, store.Deposit{
-			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, CreditKey: f.Text("credit"), Amount: amount, IdempotencyKey: &key, CreatedAt: req.Now(),
+			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, CreditKey: f.Text("credit"), Amount: amount, IdempotencyKey: &key, CreatedAt: req.Now(), ClockOffset: req.ClockOffset,
 		})
 		if err := f.Check("amount", err); err != nil {
 			return site.Response{}, err

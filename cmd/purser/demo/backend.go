@@ -182,6 +182,10 @@ func (s *story) clock(ctx context.Context) (int64, error) {
 func (s *story) advance(ctx context.Context, to int64) error {
 	var shown clockAnswer
 	err := s.backend.post(ctx, s.sandboxPath("clock"), object{"advanceTo": to}, &shown)
+	if err != nil {
+		return err
+	}
 	s.now = shown.Now
+	s.clockOffset, err = s.Store.App(s.app.Scope()).ClockOffset(ctx)
 	return err
 }

@@ -208,7 +208,7 @@ func (s *story) adjustBalance(ctx context.Context) error {
 	}
 	return s.actingAs(tenancy.Admin).Adjust(ctx, store.Adjustment{
 		ID: ids.New(), WalletID: wallet.ID, CreditKey: credits, Delta: metering.Delta{Amount: 7_500_000_000},
-		Reason: "An export failed and was charged: ticket 4711.", By: s.staff[tenancy.Admin].ID, Now: s.now,
+		Reason: "An export failed and was charged: ticket 4711.", By: s.staff[tenancy.Admin].ID, Now: s.now, ClockOffset: s.clockOffset,
 	})
 }
 
@@ -228,7 +228,7 @@ func (s *story) reverseCharges(ctx context.Context) error {
 	}
 	_, _, err = s.actingAs(tenancy.Admin).Reverse(ctx, store.Reversal{
 		ID: ids.New(), EventID: "dora-7", Requested: new(metering.Amount(1_000_000)), Reason: "The end of the answer was cut off: ticket 4712.",
-		IdempotencyKey: "ticket-4712", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now,
+		IdempotencyKey: "ticket-4712", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now, ClockOffset: s.clockOffset,
 	})
 	return err
 }
@@ -245,7 +245,7 @@ func (s *story) transferCredits(ctx context.Context) error {
 	}
 	_, _, err = s.actingAs(tenancy.Admin).Transfer(ctx, store.Transfer{
 		ID: ids.New(), ToEntryID: ids.New(), From: Leaving, To: Repeating, CreditKey: credits, Amount: 500_000_000,
-		Reason: "Too much was moved: ticket 4713.", IdempotencyKey: "ticket-4713", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now,
+		Reason: "Too much was moved: ticket 4713.", IdempotencyKey: "ticket-4713", By: s.staff[tenancy.Admin].ID, CreatedAt: s.now, ClockOffset: s.clockOffset,
 	})
 	return err
 }

@@ -96,14 +96,15 @@ const (
 // story is the state of the demo while it is created.
 type story struct {
 	Options
-	password string
-	encoded  string // the password's hash
-	org      tenancy.Organization
-	app      tenancy.Application
-	staff    map[tenancy.Role]tenancy.User
-	backend  backend // uses a key with all permissions
-	edge     backend // uses a key that only tracks usage
-	now      int64   // by the application's clock
+	password    string
+	encoded     string // the password's hash
+	org         tenancy.Organization
+	app         tenancy.Application
+	staff       map[tenancy.Role]tenancy.User
+	backend     backend // uses a key with all permissions
+	edge        backend // uses a key that only tracks usage
+	now         int64   // by the application's clock
+	clockOffset int64   // when now was read
 }
 
 // run simulates all days, from the first account to the present.

@@ -28,6 +28,7 @@ type Deposit struct {
 	Amount         metering.Amount
 	IdempotencyKey *string
 	CreatedAt      int64
+	ClockOffset    int64 // when CreatedAt was read. Not set in one that is read
 }
 
 func ReadDeposit(row pgx.CollectableRow) (d Deposit, err error) {
@@ -87,7 +88,7 @@ func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d
 	}
 	entry, err := tx.Post(ctx, &w, Posting{
 		ID: requested.ID, Kind: metering.EntryDeposit, Credit: credit, Delta: metering.Delta{Amount: requested.Amount},
-		IdempotencyKey: requested.IdempotencyKey, Now: requested.CreatedAt,
+		IdempotencyKey: requested.IdempotencyKey, Now: requested.CreatedAt, ClockOffset: requested.ClockOffset,
 		Change: func(b metering.Balance) (metering.Balance, error) { return b.Receive(requested.Amount) },
 	})
 	if _, refused := errors.AsType[*fault.Fault](err); refused {
@@ -99,7 +100,7 @@ func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d
 	if err != nil {
 		return d, false, err
 	}
-	requested.Seq = entry.Seq
+	requested.Seq, requested.CreatedAt = entry.Seq, entry.CreatedAt
 	return requested, false, tx.Audit(ctx, "deposit.create", w.ID.Format(ids.Wallet), nil, audit.Fields{
 		"deposit": requested.ID.Format(ids.Deposit), "creditKey": requested.CreditKey, "amountNanocredits": requested.Amount.String(),
 	})

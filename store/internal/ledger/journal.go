@@ -13,9 +13,10 @@ import (
 )
 
 var (
-	selectBalance = pg.Declare("select balance", `
-		SELECT amount_nanocredits, debt_nanocredits
-		FROM balances WHERE app_id = $1 AND wallet_id = $2 AND credit_id = $3`)
+	selectBalance = pg.Declare("select balance and clock", `
+		SELECT s.clock_offset, b.amount_nanocredits, b.debt_nanocredits
+		FROM app_state s LEFT JOIN balances b ON b.app_id = $1 AND b.wallet_id = $2 AND b.credit_id = $3
+		WHERE s.app_id = $1`)
 
 	countBalances = pg.Declare("count balances", `
 		SELECT count(*) FROM balances WHERE app_id = $1 AND wallet_id = $2`)
@@ -45,13 +46,14 @@ type Posting struct {
 	Reason         string         // of an adjustment or a reversal
 	EventID        string         // of a reversal
 	Now            int64
+	ClockOffset    int64 // of the application's clock, when Now was read
 	Change         func(metering.Balance) (metering.Balance, error)
 }
 
 // Post changes a balance for everything but usage, which store.Engine charges in batches.
 // It writes the journal entry and the notification. The wallet's lock must be held.
 func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, error) {
-	before, stored, err := tx.balance(ctx, w.ID, p.Credit)
+	before, clockOffset, stored, err := tx.balance(ctx, w.ID, p.Credit)
 	// The reversal of an event that an allowance covered returns no credits: the wallet may
 	// hold as many others as it can.
 	held := stored || p.Kind != metering.EntryReversal || p.Delta.Amount > 0
@@ -65,6 +67,9 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 	if err != nil {
 		return metering.Entry{}, err
 	}
+	// The clock may have been advanced before the wallet was locked, and earlier entries
+	// have the later time.
+	p.Now += clockOffset - p.ClockOffset
 	w.LastSeq++
 	e := metering.Entry{
 		ID: p.ID, WalletID: w.ID, Seq: w.LastSeq, Kind: p.Kind, CreditID: p.Credit.ID, Delta: p.Delta,
@@ -101,20 +106,22 @@ func (tx Tx) Post(ctx context.Context, w *Wallet, p Posting) (metering.Entry, er
 // Balance reads what a locked wallet holds of a credit: zero when it never held
 // any, as long as it may hold one more.
 func (tx Tx) Balance(ctx context.Context, walletID ids.ID, credit metering.Credit) (metering.Balance, error) {
-	b, stored, err := tx.balance(ctx, walletID, credit)
+	b, _, stored, err := tx.balance(ctx, walletID, credit)
 	if err == nil && !stored {
 		err = tx.checkRoom(ctx, walletID)
 	}
 	return b, err
 }
 
-func (tx Tx) balance(ctx context.Context, walletID ids.ID, credit metering.Credit) (b metering.Balance, stored bool, err error) {
-	b = metering.Balance{CreditID: credit.ID, CreditKey: credit.Key}
-	err = pg.Each(ctx, tx, selectBalance, func(row pgx.CollectableRow) error {
-		stored = true
-		return row.Scan((*pg.Amount)(&b.Amount), (*pg.Amount)(&b.Debt))
-	}, walletID, credit.ID)
-	return b, stored, err
+// balance also reads the offset of the application's clock.
+func (tx Tx) balance(ctx context.Context, walletID ids.ID, credit metering.Credit) (b metering.Balance, clockOffset int64, stored bool, err error) {
+	b, err = pg.Find(ctx, tx, selectBalance, func(row pgx.CollectableRow) (metering.Balance, error) {
+		var amount, debt *pg.Amount
+		err := row.Scan(&clockOffset, &amount, &debt)
+		stored = amount != nil
+		return metering.Balance{CreditID: credit.ID, CreditKey: credit.Key, Amount: metering.Amount(pg.OrZero(amount)), Debt: metering.Amount(pg.OrZero(debt))}, err
+	}, pg.ErrNoAppState, walletID, credit.ID)
+	return b, clockOffset, stored, err
 }
 
 // checkRoom refuses one more credit in a wallet that holds as many as it may.
