@@ -28,7 +28,7 @@ func TestAFullPassKeepsDays(t *testing.T) {
 	u := &p.usage.all
 	days := u.days[windowOf(day)]
 	if len(u.days) != 1 || len(days) != 2 || days[usageKey{feature: feature, key: key, hour: day}].Events != 2*300 {
-		t.Errorf("it keeps %v", u.days)
+		t.Errorf("it keeps %d windows and %d sums of the first", len(u.days), len(days))
 	}
 	hour := usageKey{feature: feature, key: key, hour: day + 4*rollup.Hour}
 	same := hour
