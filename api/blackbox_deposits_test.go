@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"purser/payments/sandbox/persist"
+	"purser/store/storetest"
 )
 
 func TestCreateDeposit(t *testing.T) {
@@ -157,12 +157,7 @@ func TestEntriesHaveTheTimeOfTheSandboxClock(t *testing.T) {
 	t.Parallel()
 	tn := newTenant(t)
 	const offset = 400 * 24 * 3_600_000
-	err := tn.node.store.SandboxAccounts().Update(t.Context(), tn.app.ID, persist.Want{}, func(persist.Session) (persist.Change, error) {
-		return persist.Change{Head: []byte("{}"), ClockOffset: offset}, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, storetest.URL(t), `UPDATE app_state SET clock_offset = $2, epoch = epoch + 1 WHERE app_id = $1`, tn.app.ID, offset)
 	tn.credit("gold")
 	tn.feature("chat", "gold", nil)
 	ann, bob, event := newHolder(), newHolder(), newName()

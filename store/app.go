@@ -44,6 +44,12 @@ func (a App) snapshot(ctx context.Context, work func(context.Context, appTx) err
 	return a.app.Snapshot(ctx, ledger.Work(work))
 }
 
+// ClockOffset is how far the application's clock is ahead of the real one. It is
+// zero but in an application whose sandbox was moved in time.
+func (a App) ClockOffset(ctx context.Context) (int64, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (int64, error) { return tx.ClockOffset(ctx) })
+}
+
 // RecordAction writes an action to the audit log that no transaction of its own stores:
 // a request to the payment provider, before it is made.
 func (a App) RecordAction(ctx context.Context, action, target string, fields audit.Fields) error {

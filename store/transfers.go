@@ -125,37 +125,35 @@ func (tx appTx) transfer(ctx context.Context, requested Transfer) (t Transfer, d
 	if err != nil {
 		return t, false, err
 	}
-	t, err = tx.writeTransfer(ctx, from, to, credit, requested, decision)
-	return t, false, err
+	err = tx.writeTransfer(ctx, from, to, credit, &requested, decision)
+	return requested, false, err
 }
 
 // writeTransfer writes what was decided under the locks of both wallets.
-func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, credit metering.Credit, t Transfer, decision metering.Transfer) (Transfer, error) {
-	entry, err := tx.Post(ctx, from, ledger.Posting{
-		ID: t.ID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount, Out: true}, Now: t.CreatedAt, ClockOffset: t.ClockOffset,
-		Change: func(metering.Balance) (metering.Balance, error) { return decision.From, nil },
-	})
-	if err != nil {
-		return t, err
+func (tx appTx) writeTransfer(ctx context.Context, from, to *ledger.Wallet, credit metering.Credit, t *Transfer, decision metering.Transfer) error {
+	post := func(w *ledger.Wallet, id ids.ID, out bool, after metering.Balance) (metering.Entry, error) {
+		return tx.Post(ctx, w, ledger.Posting{
+			ID: id, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount, Out: out}, Now: t.CreatedAt, ClockOffset: t.ClockOffset,
+			Change: func(metering.Balance) (metering.Balance, error) { return after, nil },
+		})
 	}
-	t.ClockOffset += entry.CreatedAt - t.CreatedAt
+	entry, err := post(from, t.ID, true, decision.From)
+	if err == nil {
+		_, err = post(to, t.ToEntryID, false, decision.To)
+	}
+	if err != nil {
+		return err
+	}
 	t.CreatedAt = entry.CreatedAt
-	_, err = tx.Post(ctx, to, ledger.Posting{
-		ID: t.ToEntryID, Kind: metering.EntryTransfer, Credit: credit, Delta: metering.Delta{Amount: t.Amount}, Now: t.CreatedAt, ClockOffset: t.ClockOffset,
-		Change: func(metering.Balance) (metering.Balance, error) { return decision.To, nil },
-	})
-	if err != nil {
-		return t, err
-	}
 	if err := tx.Exec(ctx, insertTransfer, 1, pg.Named{
 		"entry_id": t.ID, "org_id": tx.Scope.OrgID, "wallet_id": from.ID, "to_entry_id": t.ToEntryID, "to_wallet_id": to.ID,
 		"amount_nanocredits": pg.Amount(t.Amount), "reason": t.Reason, "idempotency_key": t.IdempotencyKey,
 		"user_id": pg.OrNull(t.By), "created_at": t.CreatedAt,
 	}); err != nil {
-		return t, err
+		return err
 	}
 	// Wallets are named by their ids, which say nothing about a customer.
-	return t, tx.Audit(ctx, "wallet.transfer", from.ID.Format(ids.Wallet), nil, audit.Fields{
+	return tx.Audit(ctx, "wallet.transfer", from.ID.Format(ids.Wallet), nil, audit.Fields{
 		"toWallet": to.ID.Format(ids.Wallet), "creditKey": credit.Key, "amountNanocredits": t.Amount.String(), "reason": t.Reason,
 		"transaction": t.ID.Format(ids.Transaction),
 	})
