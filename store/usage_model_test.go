@@ -169,8 +169,9 @@ func (m *model) reverse(eventID string, requested *metering.Amount) (metering.Am
 			return 0, fault.BalanceOverflow
 		}
 		e.returned = append(e.returned, amount)
-		w := m.wallets[e.identity]
-		w.returned = append(w.returned, modelDeposit{credit: e.CreditID, amount: amount})
+		if w := m.wallets[e.identity]; amount > 0 { // else it brings no credits, and no balance
+			w.returned = append(w.returned, modelDeposit{credit: e.CreditID, amount: amount})
+		}
 		return amount, ""
 	}
 	return 0, fault.EventNotFound
