@@ -164,7 +164,7 @@ func TestAuthenticator(t *testing.T) {
 	t.Run("is asked for in time", func(t *testing.T) {
 		half := halfway(t)
 		clock.advance(codeExpires + time.Second)
-		if got := try(t, half, code(seed)); got.location != "/login" {
+		if got := try(t, half, code(seed)); got.location != "/login?next=%2Faccount" {
 			t.Errorf("status %d, %s", got.status, got.location)
 		}
 	})
@@ -186,7 +186,7 @@ func TestAuthenticator(t *testing.T) {
 		if got := b.post(t, "/account/factor/remove", nil); !strings.HasPrefix(got.location, "/confirm") {
 			t.Errorf("a new password confirms without a code: it leads to %s", got.location)
 		}
-		if got := try(t, half, code(seed)); got.location != "/login" {
+		if got := try(t, half, code(seed)); got.location != "/login?next=%2Faccount" {
 			t.Errorf("a replaced password still signs in: status %d, %s", got.status, got.location)
 		}
 		if got := b.post(t, "/confirm", url.Values{"password": {password}, "next": {"/account"}}); got.status != http.StatusUnprocessableEntity {

@@ -381,7 +381,10 @@ func paidAndOvertaken(t *testing.T, askAtOnce bool) {
 	_, err := r.upgradeWith(key)
 	wantFault(t, err, fault.ProviderUnavailable)
 	r.wantTokens(10*million, 0)
+	_, err = r.change("max")
+	wantFault(t, err, fault.OperationInProgress) // the refusal was of the transport's second request
 
+	r.advance(4 * time.Minute)
 	r.inject(sandbox.Fault{Kind: sandbox.Limit, Only: update})
 	_, err = r.change("max")
 	wantFault(t, err, fault.ProviderUnavailable)
