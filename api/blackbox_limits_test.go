@@ -174,7 +174,7 @@ func TestAKeyThatIsRevokedWhileABodyArrivesMovesNoMoney(t *testing.T) {
 	key := tn.newKey(keys.Spec{Preset: keys.Setup})
 	held := tn.with(key.secret).hold("/v1/deposits")
 	tn.revoke(key)
-	time.Sleep(2 * api.SlowBody) // a key that ends while a request is decided may still be used
+	time.Sleep(2 * api.SlowBody) // the key is read again only after a body that took longer than SlowBody
 	holder := newHolder()
 	held.finish(t, fields{"identity": holder, "creditKey": "gold", "amountNanocredits": "5", "idempotencyKey": newName()}).refused("revoked_api_key")
 	if list := tn.get("/v1/deposits?identity=" + holder).is(200).object()["data"].([]any); len(list) > 0 {

@@ -307,8 +307,9 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 	return balances, err
 }
 
-// lastOfCredits finds the newest entry of each credit below a number. Credits come into a wallet by entries that are no charges, so of each credit only
-// the charges since the newest of those are of interest.
+// lastOfCredits finds the newest entry of each credit below a number. Credits come into a
+// wallet by entries that are no charges, so of each credit only the charges since the newest
+// of those are of interest.
 func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high int64) (map[ids.ID]balanceAt, error) {
 	last, pending := map[ids.ID]balanceAt{}, map[ids.ID]bool{}
 	// Every credit with an entry has a balance.

@@ -74,7 +74,7 @@ func (s *Site) Export(file func(*Request) (Response, error)) func(*Request) (Res
 }
 
 // comparisonsAtOnce bounds the memory of comparisons of catalogs, of which an organization has
-// two at most: one takes up to 30 MB.
+// two at most: one at the limit of terms allocates about 20 MB.
 const comparisonsAtOnce = 3
 
 // Comparison bounds the comparisons of catalogs that are in memory, as Export does for files.
