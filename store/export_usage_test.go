@@ -210,8 +210,19 @@ func SplitPoint(units ...int) int {
 	return splitPoint(requests)
 }
 
-// OnAnotherServer is a connection to another server than before.
-func (u *Engine) OnAnotherServer() { u.history.Add(1) }
+// CachedFromAnother has the caches be those of a database with another history than the
+// current one. With a connection to that database, too, only the next one tells the current.
+func (u *Engine) CachedFromAnother(connected bool) {
+	history := u.history.Load() + 1
+	for _, l := range slices.Concat(u.singles, u.bulks) {
+		l.cache.mu.Lock()
+		l.cache.history = history
+		l.cache.mu.Unlock()
+	}
+	if connected {
+		u.history.Store(history)
+	}
+}
 
 // Borrow readies a connection of the store's pool for the hot path.
 func (u *Engine) Borrow(ctx context.Context) error {

@@ -70,16 +70,11 @@ func TestANodeThatRemembersLostChangesReadsAgain(t *testing.T) {
 // wallets inserts those that are missing.
 func TestALostWalletDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		before, after func(*testing.T, *store.Engine)
-	}{
-		"on a new connection": {
-			before: func(*testing.T, *store.Engine) {},
-			after:  func(_ *testing.T, usage *store.Engine) { usage.OnAnotherServer() },
-		},
-		"on a borrowed connection": {
-			before: func(_ *testing.T, usage *store.Engine) { usage.OnAnotherServer() },
-			after:  func(t *testing.T, usage *store.Engine) { noError(t, usage.Borrow(t.Context())) },
+	for name, reconnect := range map[string]func(*testing.T, *store.Engine){
+		"on a new connection": func(_ *testing.T, usage *store.Engine) { usage.CachedFromAnother(false) },
+		"on a borrowed connection": func(t *testing.T, usage *store.Engine) {
+			usage.CachedFromAnother(true)
+			noError(t, usage.Borrow(t.Context()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +82,6 @@ func TestALostWalletDoesNotComeBack(t *testing.T) {
 			url := storetest.FreshURL(t)
 			s := newShopOfOneLane(t, url, 1)
 			n := s.nodes[0]
-			c.before(t, n.usage)
 			for _, identity := range []string{"ann", "gate"} {
 				s.credit(t, identity, 10_000)
 				s.warm(t, n, identity, true)
@@ -96,7 +90,7 @@ func TestALostWalletDoesNotComeBack(t *testing.T) {
 			s.credit(t, "lost", 10_000)
 			s.warm(t, n, "lost", true)
 			restore()
-			c.after(t, n.usage)
+			reconnect(t, n.usage)
 			var uses []store.Usage
 			for range store.MinOptimistic {
 				uses = append(uses, s.message("ann", freshID()), s.message("lost", freshID()))
