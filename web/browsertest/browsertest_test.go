@@ -226,16 +226,37 @@ func TestCheck(t *testing.T) {
 		})
 	}
 
-	t.Run("finds what cannot be read in the dark", func(t *testing.T) {
-		t.Parallel()
-		address := serve(t, map[string]view{"/": markup(`<h1>Grey</h1><p>on grey</p>`)})
-		tab := Open(t, DesktopDark)
-		tab.Visit(address)
-		tab.Evaluate(`["text", "bgcolor"].forEach((name, i) => document.body.setAttribute(name, ["#777", "#888"][i]))`)
-		if found := tab.findings(appearanceOptions); !slices.ContainsFunc(found, func(f finding) bool { return f.ID == "color-contrast" }) {
-			t.Errorf("found %v", found)
-		}
-	})
+	for name, c := range map[string]struct {
+		page  markup
+		style string // of the element x
+		faint string // the only text that is; none if empty
+	}{
+		"grey on grey":                           {`<p id="x">here</p>`, `color: #777; background: #888`, "p has 1.26: here"},
+		"grey on the grey around it":             {`<div id="x"><p>here</p></div>`, `color: #777; background: #888`, "p has 1.26: here"},
+		"black on grey":                          {`<p id="x">here</p>`, `color: #000; background: #888`, ""},
+		"a text of 4.6":                          {`<p id="x">here</p>`, `color: #757575; background: #fff`, ""},
+		"a text of 4.4":                          {`<p id="x">here</p>`, `color: #787878; background: #fff`, "p has 4.42: here"},
+		"a large text of 4.4":                    {`<p id="x">here</p>`, `color: #787878; background: #fff; font-size: 24px`, ""},
+		"a large text of 2.3":                    {`<p id="x">here</p>`, `color: #aaa; background: #fff; font-size: 24px`, "p has 2.32: here"},
+		"a bold text of 4.4":                     {`<p id="x">here</p>`, `color: #787878; background: #fff; font-size: 19px; font-weight: 700`, ""},
+		"text that lets the background through":  {`<p id="x">here</p>`, `color: rgb(0 0 0 / 40%); background: #fff`, "p has 2.85: here"},
+		"a background that lets another through": {`<p id="x">here</p>`, `color: #000; background: rgb(0 0 0 / 80%)`, "p has 1.66: here"},
+		"a part that is faded":                   {`<div id="x"><p>here</p></div>`, `color: #000; background: #fff; opacity: 0.4`, "p has 2.85: here"},
+		"what is typed":                          {`<input id="x" value="here" aria-label="y">`, `color: #777; background: #888`, "input has 1.26: here"},
+		"a control that can't be used":           {`<button id="x" disabled>here</button>`, `color: #777; background: #888`, ""},
+		"a text that is not to be seen":          {`<p id="x">here</p>`, `color: #777; background: #888; visibility: hidden`, ""},
+	} {
+		t.Run("measures the contrast of "+name, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, map[string]view{"/": c.page})
+			tab := Open(t, Desktop)
+			tab.Visit(address)
+			tab.Evaluate(`(document.body.style.background = "#fff", document.querySelector("#x").style.cssText = "` + c.style + `")`)
+			if found := strings.Join(tab.faint(), "\n"); found != c.faint {
+				t.Errorf("found %q", found)
+			}
+		})
+	}
 
 	t.Run("finds small targets on another screen", func(t *testing.T) {
 		t.Parallel()

@@ -74,6 +74,9 @@ func lookOver(t *testing.T, views map[string]view, screensOf func(name string) [
 				if screen.Width == Phone.Width || !slices.Contains(endless, name) {
 					tab.CheckFrames()
 				}
+				if name == "gallery" && slices.Contains(screens, screen) {
+					tab.report(tab.findings(contrastOptions))
+				}
 				if !slices.Contains(also, screen) {
 					tab.Picture(name + "-" + screen.Name)
 				}
