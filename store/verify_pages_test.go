@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,13 +58,21 @@ func verifyAndCancelWaits(t *testing.T, app verify.App, conn *pgx.Conn, o verify
 		v, err = app.Verify(t.Context(), o)
 		ended <- err
 	}()
+	// A second cancellation of a statement could arrive during the next one.
+	canceled := map[string]bool{}
 	for running := true; running; {
 		select {
 		case err := <-ended:
 			noError(t, err)
 			running = false
-		default:
-			exec(t, conn, `SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		case <-time.After(time.Millisecond):
+			for _, waiting := range texts(t, conn, `SELECT pid || ' ' || query_start FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) {
+				if !canceled[waiting] {
+					canceled[waiting] = true
+					pid, _, _ := strings.Cut(waiting, " ")
+					exec(t, conn, `SELECT pg_cancel_backend($1::text::int)`, pid)
+				}
+			}
 		}
 	}
 	return v
