@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"purser/store"
@@ -102,54 +103,57 @@ func TestReadinessIsProvenByAWrite(t *testing.T) {
 
 func TestReadinessIsAskedOnceHoweverManyCall(t *testing.T) {
 	t.Parallel()
-	const callers = 200
-	var asked atomic.Int64
-	var result atomic.Pointer[error]
-	var elapsed atomic.Int64
-	let := make(chan struct{})
-	var lines lockedBuffer
-	check := store.NewReadiness(func(context.Context) error {
-		asked.Add(1)
-		<-let
-		if err := result.Load(); err != nil {
-			return *err
+	// A caller waits 2 seconds for the probe, of a clock that stands still while any of them runs.
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 200
+		var asked atomic.Int64
+		var result atomic.Pointer[error]
+		var elapsed atomic.Int64
+		let := make(chan struct{})
+		var lines lockedBuffer
+		check := store.NewReadiness(func(context.Context) error {
+			asked.Add(1)
+			<-let
+			if err := result.Load(); err != nil {
+				return *err
+			}
+			return nil
+		}, func() time.Duration { return time.Duration(elapsed.Load()) }, slog.New(slog.NewTextHandler(&lines, nil)))
+		call := func(ready bool) {
+			t.Helper()
+			var done sync.WaitGroup
+			for range callers {
+				done.Go(func() {
+					if err := check(t.Context()); (err == nil) != ready {
+						t.Errorf("it says %v", err)
+					}
+				})
+			}
+			done.Wait()
 		}
-		return nil
-	}, func() time.Duration { return time.Duration(elapsed.Load()) }, slog.New(slog.NewTextHandler(&lines, nil)))
-	call := func(ready bool) {
-		t.Helper()
-		var done sync.WaitGroup
-		for range callers {
-			done.Go(func() {
-				if err := check(t.Context()); (err == nil) != ready {
-					t.Errorf("it says %v", err)
-				}
-			})
-		}
-		done.Wait()
-	}
 
-	close(let)
-	call(true)
-	call(true)
-	if asked.Load() != 1 {
-		t.Errorf("%d probes within a second", asked.Load())
-	}
-	broken := errors.New("no disk")
-	result.Store(&broken)
-	for range 3 {
+		close(let)
+		call(true)
+		call(true)
+		if asked.Load() != 1 {
+			t.Errorf("%d probes within a second", asked.Load())
+		}
+		broken := errors.New("no disk")
+		result.Store(&broken)
+		for range 3 {
+			elapsed.Add(int64(time.Second))
+			call(false)
+		}
+		result.Store(nil)
 		elapsed.Add(int64(time.Second))
-		call(false)
-	}
-	result.Store(nil)
-	elapsed.Add(int64(time.Second))
-	call(true)
-	if asked.Load() != 5 {
-		t.Errorf("%d probes in five seconds", asked.Load())
-	}
-	if logged := lines.String(); strings.Count(logged, "not ready") != 1 || strings.Count(logged, "ready again") != 1 {
-		t.Errorf("the log says\n%s", logged)
-	}
+		call(true)
+		if asked.Load() != 5 {
+			t.Errorf("%d probes in five seconds", asked.Load())
+		}
+		if logged := lines.String(); strings.Count(logged, "not ready") != 1 || strings.Count(logged, "ready again") != 1 {
+			t.Errorf("the log says\n%s", logged)
+		}
+	})
 }
 
 type lockedBuffer struct {
