@@ -194,7 +194,7 @@ func TestVerificationPassesOverYearsWithoutUsage(t *testing.T) {
 	for range 3 { // a time is final after two, and its days are packed by the next
 		b.settle(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // most of it to spare
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // it takes seconds, and a read for each day hours
 	defer cancel()
 	for i, o := range []verify.Options{{New: true, Record: true, Now: 1}, {}} {
 		if v, err := b.Verification().Verify(ctx, o); err != nil || len(v.Differences)+len(v.Unfinished) > 0 {
