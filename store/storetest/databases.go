@@ -116,8 +116,10 @@ func (c *cluster) template(ctx context.Context) (string, error) {
 		}
 		draft := "draft_" + sum
 		err = c.everywhere(ctx,
-			// The cluster may lie in memory.
-			"ALTER SYSTEM SET max_wal_size = '512MB'", "ALTER SYSTEM SET min_wal_size = '128MB'", "SELECT pg_reload_conf()",
+			// The cluster may lie in memory. Autovacuum would change plans, the pages of rows and what
+			// VACUUM can remove at any moment of a test.
+			"ALTER SYSTEM SET max_wal_size = '512MB'", "ALTER SYSTEM SET min_wal_size = '128MB'",
+			"ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()",
 			"DROP DATABASE IF EXISTS "+draft+" WITH (FORCE)", "CREATE DATABASE "+draft)
 		if err != nil {
 			return err
