@@ -54,9 +54,9 @@ func TestTheMainDiskHasOnlyRecentEvents(t *testing.T) {
 			for i := range cap(uses) {
 				uses = append(uses, b.useOf([]string{"ann", "bob"}[i%2], packable(now), i))
 			}
-			outcomes, err := b.usage.TrackBatch(uses[:600])
+			outcomes, err := b.usage.TrackBatch(fresh(uses[:600]))
 			noError(t, err)
-			rest, err := b.usage.TrackBatch(uses[600:])
+			rest, err := b.usage.TrackBatch(fresh(uses[600:]))
 			noError(t, err)
 			b.uses, b.first = append(b.uses, uses...), append(append(b.first, outcomes...), rest...)
 			b.before = time.Now().UnixMilli() + 1

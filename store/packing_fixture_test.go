@@ -62,7 +62,7 @@ func keepPackedBooks(t *testing.T) *packedBooks {
 		b.uses = append(b.uses, b.useOf("bob", id, i))
 	}
 	for start := 0; start < len(b.uses); start += 400 {
-		outcomes, err := b.usage.TrackBatch(b.uses[start:min(start+400, len(b.uses))])
+		outcomes, err := b.usage.TrackBatch(fresh(b.uses[start:min(start+400, len(b.uses))]))
 		noError(t, err)
 		b.first = append(b.first, outcomes...)
 	}

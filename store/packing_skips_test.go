@@ -161,7 +161,7 @@ func TestErrorsOfTheDatabaseEndARun(t *testing.T) {
 // trackMore adds events to the fixture that are packed too.
 func (b *packedBooks) trackMore(t *testing.T, uses []store.Usage) {
 	t.Helper()
-	outcomes, err := b.usage.TrackBatch(uses)
+	outcomes, err := b.usage.TrackBatch(fresh(uses))
 	noError(t, err)
 	for i, o := range outcomes {
 		if o.Err != nil || o.Decision.Err() != nil {

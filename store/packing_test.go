@@ -230,7 +230,8 @@ func openEngine(t *testing.T, b *packedBooks) *store.Engine {
 	return usage
 }
 
-// fresh are the same requests, sent once more.
+// fresh are the same requests with new transactions: to send them once more, or for the first
+// time, since the engine refuses ids that are too old.
 func fresh(uses []store.Usage) []store.Usage {
 	list := slices.Clone(uses)
 	for i := range list {

@@ -37,6 +37,7 @@ func newKiosk(t *testing.T, db *store.Store) *kiosk {
 	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{Now: func() int64 { return s.now }})
 	noError(t, err)
 	t.Cleanup(usage.Close)
+	usage.SetTimeouts(patience, patience)
 	s.usage = usage
 	s.key, _ = s.newKey(t, keys.Setup)
 	s.newCredit(t, "tokens")
@@ -176,6 +177,7 @@ func TestFigures(t *testing.T) {
 		other.usage, err = there.OpenEngine(t.Context(), store.EngineOptions{Now: func() int64 { return moment }})
 		noError(t, err)
 		t.Cleanup(other.usage.Close)
+		other.usage.SetTimeouts(patience, patience)
 		s.deposit(t, depositOf("ann", "tokens", 1_000_000, "two nodes"))
 		var wait sync.WaitGroup
 		for range 5 {

@@ -137,6 +137,7 @@ func servesBehindItsWalls(t *testing.T, address string, ours, theirs fixture, be
 	usage, err := db.OpenEngine(t.Context(), store.EngineOptions{})
 	noError(t, err)
 	defer usage.Close()
+	usage.SetTimeouts(patience, patience)
 	decision, err := usage.Track(ours.useOf("messages", "after the restore"))
 	noError(t, err)
 	noError(t, decision.Err())
@@ -356,6 +357,7 @@ func TestARestoreWaitsForTheEndOfTheOneBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	await := storetest.Session(t, address) // before the second one asks, which it does for 10 seconds
 	result := make(chan error)
 	go func() {
 		second, err := begin()
@@ -364,7 +366,7 @@ func TestARestoreWaitsForTheEndOfTheOneBefore(t *testing.T) {
 		}
 		result <- err
 	}()
-	storetest.Session(t, address)(awaitQuestion)
+	await(awaitQuestion)
 	first.Close(t.Context())
 	if err := <-result; err != nil {
 		t.Error(err)

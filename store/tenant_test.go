@@ -294,6 +294,7 @@ func openUsage(tb testing.TB, db *store.Store) *store.Engine {
 	usage, err := db.OpenEngine(tb.Context(), store.EngineOptions{Now: func() int64 { return moment }})
 	noError(tb, err)
 	tb.Cleanup(usage.Close)
+	usage.SetTimeouts(patience, patience)
 	return usage
 }
 

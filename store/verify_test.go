@@ -48,6 +48,7 @@ func keepBooks(t *testing.T) *books {
 	usage, err := db.OpenEngine(ctx, store.EngineOptions{})
 	noError(t, err)
 	t.Cleanup(usage.Close)
+	usage.SetTimeouts(patience, patience)
 
 	now := time.Now().UnixMilli()
 	org, err := tenancy.NewOrganization(ids.New(), "Books", now)
