@@ -312,9 +312,13 @@ func TestNoEventIsChargedTwiceWhileItIsPacked(t *testing.T) {
 	p := b.packer(t)
 	go func() {
 		defer done.Store(true)
-		r, err := p.Pack(context.WithoutCancel(t.Context()), b.scope, b.before, b.before)
-		if err == nil && r.Events != packedEvents {
-			err = fmt.Errorf("packed %+v", r)
+		packed, err := int64(0), error(nil)
+		// The next run tries a wallet again whose lock was never free for long enough.
+		for r := (packing.Result{Skipped: 1}); err == nil && r.Skipped > 0 && t.Context().Err() == nil; packed += r.Events {
+			r, err = p.Pack(context.WithoutCancel(t.Context()), b.scope, b.before, b.before)
+		}
+		if err == nil && packed != packedEvents {
+			err = fmt.Errorf("packed %d events", packed)
 		}
 		result <- err
 	}()
