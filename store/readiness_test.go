@@ -78,7 +78,7 @@ func TestReadinessIsProvenByAWrite(t *testing.T) {
 		t.Parallel()
 		proxy, err := faultproxy.Start(storetest.URL(t))
 		noError(t, err)
-		n := openNode(t, proxy.URL(), store.EngineOptions{})
+		n := openNode(t, withParameter(proxy.URL(), "connect_timeout", "5"), store.EngineOptions{}) // as by default
 		t.Cleanup(proxy.Close)
 		ready(t, n)
 		proxy.Silence(true)

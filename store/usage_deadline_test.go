@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"purser/store"
+	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -18,8 +20,11 @@ func TestASilentDatabaseIsAnsweredByTheDeadline(t *testing.T) {
 	t.Parallel()
 	const requests, deadline = 20, time.Second
 	url := storetest.URL(t)
-	s, proxy := newProxiedShop(t, url, 2)
-	n := s.nodes[0]
+	proxy, err := faultproxy.Start(url)
+	noError(t, err)
+	n := openNode(t, withParameter(proxy.URL(), "connect_timeout", "5"), store.EngineOptions{}) // as by default
+	t.Cleanup(proxy.Close)
+	s := shop{nodes: []node{n, openNode(t, url, store.EngineOptions{})}}.stocked(t)
 	n.usage.SetTimeouts(busyMachine, busyMachine)
 	s.credit(t, "ann", 10_000)
 	s.warm(t, n, "ann", true)

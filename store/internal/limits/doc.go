@@ -2,7 +2,7 @@
 //
 // What it is: the values of statement_timeout, lock_timeout and
 // idle_in_transaction_session_timeout for sessions that serve requests, and how long a
-// new one may take to prepare its statements.
+// new one may take to connect and to prepare its statements.
 //
 // What always holds: a server never changes them. Test processes relax them before
 // they open a store.

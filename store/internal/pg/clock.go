@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"purser/store/internal/limits"
 )
 
 const (
@@ -28,9 +30,8 @@ const (
 	maxClockJump = 500 * time.Millisecond
 	// A monotonic clock drifts by less than one part in this many.
 	clockDrift = 5000
-	// How long one measurement may take, and the pause after one that failed.
-	clockTimeout = 5 * time.Second
-	clockPause   = 200 * time.Millisecond
+	// The pause after a measurement that failed.
+	clockPause = 200 * time.Millisecond
 	// How long a request waits for a measurement before it is refused.
 	clockPatience = 2 * time.Second
 )
@@ -279,7 +280,7 @@ func (c *Clock) adopt(fresh *reading) {
 // on any.
 func (s *DB) MeasureClock(ctx context.Context) error {
 	defer s.Clock.ended()
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.Current().Connect)
 	defer cancel()
 	conn, err := s.Clock.Conns.Load().Acquire(ctx)
 	if SQLState(err) == TooManyConnections {

@@ -33,10 +33,9 @@ const (
 	// the database's connections are shared with other nodes and programs.
 	connIdleTime    = time.Minute
 	connHealthCheck = 15 * time.Second
-	// ConnectTimeout and PingTimeout bound opening a connection and asking one whether
-	// it still works. A server that is silent occupies a place in the pool no longer.
-	ConnectTimeout = 5 * time.Second
-	PingTimeout    = 2 * time.Second
+	// PingTimeout bounds asking a connection whether it still works, as limits.Session bounds
+	// opening one. A server that is silent occupies a place in the pool no longer.
+	PingTimeout = 2 * time.Second
 	// serverName is what Postgres shows as the application of a server's connections.
 	serverName = "purser"
 )
@@ -84,7 +83,7 @@ func Open(ctx context.Context, url string, o Options, session limits.Session) (*
 	}
 	config.MaxConns, config.MinConns = int32(o.MaxConns), int32(o.MinConns)
 	config.MaxConnIdleTime, config.HealthCheckPeriod, config.PingTimeout = connIdleTime, connHealthCheck, PingTimeout
-	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, ConnectTimeout)
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, session.Connect)
 	clock := newClock(o.Machine)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		clock.Connected()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"purser/store/internal/limits"
 )
 
 // errPooled is what a server says whose connections go through a pooler that ignores their
@@ -15,7 +17,7 @@ var errPooled = &NotReady{Sentence: "connections to the database lack the role a
 // checkSession refuses a new connection to a database that a restore has not finished, and one
 // that does not act as we asked for.
 func checkSession(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.Current().Connect)
 	defer cancel()
 	var marked, asAsked bool
 	err := conn.QueryRow(ctx, `SELECT to_regclass('public.`+restoreMarker+`') IS NOT NULL,
