@@ -64,6 +64,9 @@ func (r *harness) advance(d time.Duration) {
 	r.now = r.now.Add(d)
 }
 
+// limit is longer than a busy machine takes to answer a webhook.
+const limit = 5 * time.Minute
+
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
 func newHarness(t *testing.T, change func(*delivery.Options)) *harness {
@@ -77,7 +80,7 @@ func newHarnessOn(t *testing.T, db *store.Store, change func(*delivery.Options))
 	r.queue = jobs.New(jobs.Options{Store: r.db, Now: r.time, Observe: func(jobs.Run) { r.runs.Add(1) }})
 	secrets, err := vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package"))
 	noError(t, err)
-	options := delivery.Options{Store: r.db, Vault: secrets, Jobs: r.queue, Now: r.time, Opened: loopback}
+	options := delivery.Options{Store: r.db, Vault: secrets, Jobs: r.queue, Now: r.time, Opened: loopback, Timeout: limit}
 	if change != nil {
 		change(&options)
 	}
@@ -329,7 +332,7 @@ func TestAnswersOfReceivers(t *testing.T) {
 			}
 			defer conn.Close()
 			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-			_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second)) // longer than a busy machine takes to close it
+			_ = conn.SetReadDeadline(time.Now().Add(limit))
 			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the attempt held the connection")
 			}
@@ -532,12 +535,13 @@ func TestReceiversAreNotOverrun(t *testing.T) {
 	var running, most int
 	fails := true
 	full := make(chan struct{})
+	fill := sync.OnceFunc(func() { close(full) })
 	hooks := newReceiver(t, func(_ int, w http.ResponseWriter, request *http.Request) {
 		mu.Lock()
 		running++
 		most = max(most, running)
 		if running == notify.MaxConcurrent {
-			close(full)
+			fill()
 		}
 		failing := fails
 		mu.Unlock()
@@ -628,7 +632,7 @@ func TestNodesNumberAtOnce(t *testing.T) {
 	arrived := make(chan struct{}, 10)
 	r := newHarness(t, nil)
 	r.db, r.queue = db, queue
-	r.dispatcher = delivery.New(delivery.Options{Store: db, Vault: secrets, Jobs: queue, Opened: loopback})
+	r.dispatcher = delivery.New(delivery.Options{Store: db, Vault: secrets, Jobs: queue, Opened: loopback, Timeout: limit})
 	r.application()
 	hooks := newReceiver(t, func(int, http.ResponseWriter, *http.Request) { arrived <- struct{}{} })
 	r.endpoint(hooks.URL)
@@ -703,10 +707,15 @@ func TestSecretsAreSealedAgain(t *testing.T) {
 // An endpoint whose secret can't be read is tried again after a pause, not at once.
 func TestAJobThatFailsIsNotEnqueuedAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	before := newHarness(t, nil)
+	// A database of its own: PrepareAll numbers the notifications of all applications, by
+	// the clock of before.
+	db, err := store.Open(t.Context(), storetest.FreshURL(t), store.Options{})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	before := newHarnessOn(t, db, nil)
 	hooks := newReceiver(t, nil)
 	before.endpoint(hooks.URL)
-	r := newHarness(t, func(o *delivery.Options) {
+	r := newHarnessOn(t, db, func(o *delivery.Options) {
 		other, err := vault.New(rand.Reader, []byte("another secret, which can't open what the first one sealed"))
 		noError(t, err)
 		o.Vault = other
