@@ -254,6 +254,7 @@ func TestAPageOutlivesNoPriceThatItSells(t *testing.T) {
 	if pending == nil || pending.Target.AmountCents != 2900 || pending.PaymentURL == "" {
 		t.Fatalf("what waits is %+v", pending)
 	}
+	r.freeze()
 	r.advanceTo(pending.ExpiresAt - time.Minute.Milliseconds())
 	if !active() {
 		t.Error("the price is archived while a page sells it")

@@ -176,6 +176,13 @@ func (r *harness) clock() time.Time {
 	return time.Now().Add(time.Duration(r.clockOffset.Load()))
 }
 
+// freeze stops the clocks, for steps between which no real time may pass.
+func (r *harness) freeze() (now time.Time) {
+	now = r.clock()
+	r.frozenAt.Store(now.UnixNano())
+	return now
+}
+
 func (r *harness) logger() *slog.Logger { return slog.New(slog.NewTextHandler(r.Output(), nil)) }
 
 // newCashier is another node for the same application, with raised timeouts: a test

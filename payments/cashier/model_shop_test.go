@@ -326,6 +326,7 @@ func (m *modelShop) node(s *store.Store, way http.RoundTripper, clock func() tim
 		},
 	})
 	m.check(err)
+	node.RaiseLimits()
 	node.WithoutPeriodicJobs()
 	return node
 }

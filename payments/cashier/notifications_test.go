@@ -141,7 +141,7 @@ var producers = []struct {
 		t.Cleanup(gone.Close)
 		queue := jobs.New(jobs.Options{Store: r.store, Now: r.clock})
 		sealed := must[*vault.Vault](r)(vault.New(rand.Reader, []byte("a secret for the webhooks of the tests of this package")))
-		dispatcher := delivery.New(delivery.Options{Store: r.store, Vault: sealed, Jobs: queue, Now: r.clock, Opened: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+		dispatcher := delivery.New(delivery.Options{Store: r.store, Vault: sealed, Jobs: queue, Now: r.clock, Timeout: 5 * time.Minute, Opened: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 		_, _, err := dispatcher.Create(t.Context(), r.scope, audit.Actor{}, delivery.Draft{URL: gone.URL, Now: r.now()})
 		r.check(err)
 		r.deposit(1)

@@ -157,6 +157,7 @@ func TestScenario61_AHolderThatLostTheLeaseStoresNothing(t *testing.T) {
 	node := r.newCashier(func(o *cashier.Options) {
 		o.SandboxTransport, o.Log = way, slog.New(slog.NewTextHandler(&log, nil))
 	})
+	node.SetLease(5 * time.Minute) // a renewal would hold it again before the other node asks for it
 	r.check(r.store.Queue(r.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobSubscription, Object: id}))
 	ended := make(chan error)
 	go func() { ended <- node.DrainAll(t.Context(), r.app.ID) }()

@@ -200,7 +200,7 @@ func TestAPaidPurchaseReplacesAFreeSubscription(t *testing.T) {
 // upgrade start in the same one.
 func TestADowngradeWaitsForItsPaymentAfterAnUpgradeInTheSameSecond(t *testing.T) {
 	r := shop(t)
-	r.frozenAt.Store(r.clock().UnixNano())
+	r.freeze()
 	first := r.subscribe("basic", cardPays)
 	s := r.changed("pro")
 	if s.Terms.PlanKey != "pro" || s.Period.Start != first.Period.Start {

@@ -387,11 +387,12 @@ func TestARetriedUpgradeWhoseOutcomeIsUnknownIsNotChargedTwice(t *testing.T) {
 		_, err := r.upgradeWith(key)
 		wantFault(t, err, fault.ProviderUnavailable)
 		r.advance(20 * time.Minute)
+		r.freeze()
 		way := &unanswered{path: "/v1/subscriptions/" + s.ProviderID}
 		r.cashier = r.newCashier(func(o *cashier.Options) { o.SandboxTransport = way })
 		_, err = r.upgradeWith(key)
 		wantFault(t, err, fault.ProviderUnavailable)
-		r.advance(30 * time.Second)
+		r.advance(31 * time.Second) // the job is due after 30
 		r.wantOn("basic", metering.StatusActive)
 		_, err = r.change("pro")
 		wantFault(t, err, fault.OperationInProgress)

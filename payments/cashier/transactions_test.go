@@ -2,6 +2,8 @@ package cashier_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -26,6 +28,7 @@ func TestAWebhookCostsAtMostTenTransactions(t *testing.T) {
 		}
 	})
 	node.WithoutPeriodicJobs()
+	node.SetLease(5 * time.Minute) // each renewal of a lease would be one more
 	subscription := r.subscription().ProviderID
 	invoice := r.askProvider("GET", "/v1/subscriptions/"+subscription, nil)["latest_invoice"].(string)
 	receive := func(id, kind, object, objectKind string) int64 {
@@ -42,8 +45,13 @@ func TestAWebhookCostsAtMostTenTransactions(t *testing.T) {
 		"customer.subscription.updated": {subscription, "subscription"},
 		"invoice.paid":                  {invoice, "invoice"},
 	} {
-		// DrainAll looks up the application, which a notified node does not.
-		if spent := receive("evt_"+kind, kind, object[0], object[1]) - 1; spent > 10 || spent < 5 {
+		// The database's clock is measured now and then, which takes a connection too.
+		spent := int64(math.MaxInt64)
+		for n := range 3 {
+			spent = min(spent, receive(fmt.Sprint("evt_", n, kind), kind, object[0], object[1]))
+		}
+		spent-- // DrainAll looks up the application, which a notified node does not
+		if spent > 10 || spent < 5 {
 			t.Errorf("%s costs %d transactions", kind, spent)
 		}
 	}

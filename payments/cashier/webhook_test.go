@@ -42,7 +42,7 @@ func (r *harness) webhookSecret() (connection, secret string) {
 func TestScenario56_OnlyWhatTheAccountSignedIsTaken(t *testing.T) {
 	r := shop(t)
 	connection, secret := r.webhookSecret()
-	now := time.Now()
+	now := r.freeze()
 	body := []byte(`{"id":"evt_1","type":"customer.subscription.updated","livemode":false,"data":{"object":{"id":"sub_nobody","object":"subscription"}}}`)
 	large := slices.Concat(body[:len(body)-1], []byte(`,"pad":"`), bytes.Repeat([]byte("x"), 900<<10), []byte(`"}`))
 	for name, c := range map[string]struct {
