@@ -1,6 +1,7 @@
 package mail_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -69,6 +70,7 @@ func newHarnessOn(t *testing.T, url string, server mail.Server, options mail.Opt
 	h := &harness{store: db, log: &lines{}, now: db.Clock().Now()}
 	options.Store, options.Vault, options.Server, options.BaseURL = db, seals, server, "https://purser.example.com"
 	options.From = netmail.Address{Name: "Purser", Address: "billing@example.com"}
+	options.Timeout = cmp.Or(options.Timeout, 5*time.Minute) // longer than a busy machine takes
 	options.Log = slog.New(slog.NewTextHandler(h.log, nil))
 	options.Now = h.clock
 	options.Observe = func(_ mail.Kind, outcome string) { h.outcomes = append(h.outcomes, outcome) }
@@ -153,7 +155,7 @@ func TestTheOutboxHidesAddressesAndTexts(t *testing.T) {
 	h.queue(t, "ada@example.com")
 	m, found, err := h.store.Outbox().Claim(t.Context(), h.clock(), time.Minute)
 	noError(t, err)
-	if !found || strings.Contains(string(m.Sealed), "ada") || strings.Contains(string(m.Sealed), "password") {
+	if !found || strings.Contains(string(m.Sealed), "example.com") || strings.Contains(string(m.Sealed), "password") {
 		t.Errorf("found %t, sealed %q", found, m.Sealed)
 	}
 }
