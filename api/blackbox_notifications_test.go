@@ -258,7 +258,8 @@ func TestReplays(t *testing.T) {
 		tn.deposit(holder, "tokens", "1")
 	}
 	tn.number()
-	id := tn.post("/v1/webhook-endpoints", fields{"url": "http://127.0.0.1:1024/hooks", "types": []string{"deposit.created"}}).is(201).text("id")
+	closed := fmt.Sprintf("http://127.0.0.1:%d/hooks", storetest.ClosedPort(t))
+	id := tn.post("/v1/webhook-endpoints", fields{"url": closed, "types": []string{"deposit.created"}}).is(201).text("id")
 	path := "/v1/webhook-endpoints/" + id
 	tn.patch(path, fields{"status": "paused"}).is(200)
 	queued := func(t *testing.T, body fields) int64 {

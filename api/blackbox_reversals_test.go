@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"net/url"
 	"testing"
+	"time"
+
+	"purser/store/storetest"
 )
 
 func TestReversals(t *testing.T) {
 	t.Parallel()
+	storetest.AvoidEndOf(t, 24*time.Hour) // two events have to fall on one day
 	tn := newTenant(t)
 	tn.credit("tokens")
 	tn.feature("image", "tokens", fields{"costNanocredits": "40"})
