@@ -56,7 +56,7 @@ var paymentMutants = []mutant{
 		once("store/payments/payments.go", "\tfor _, p := range payments {\n\t\tinserted, err",
 			"\tfor _, p := range payments {\n\t\tp.Source.ID += ids.New().String()\n\t\tinserted, err")),
 	bug("an attempt at a lease is cut short with its caller", "./payments/cashier", "TestACallerWhoseTimeEndsWhileItWaitsGetsOperationInProgress",
-		once("payments/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)", "context.WithTimeout(ctx, leaseAttemptTimeout)")),
+		once("payments/cashier/lease.go", "context.WithTimeout(context.WithoutCancel(ctx), c.limits.attempt)", "context.WithTimeout(ctx, c.limits.attempt)")),
 	bug("a webhook that is not signed", "./payments/cashier", "TestForgedStaleAndMisaddressedWebhooksDoNothing",
 		once("payments/stripe/webhook.go", "\tif !signedBy(body, header, secrets) || !signedAt(header, now) {\n", "\tif !signedAt(header, now) {\n")),
 	bug("a webhook of any age", "./payments/cashier", "TestForgedStaleAndMisaddressedWebhooksDoNothing",

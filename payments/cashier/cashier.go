@@ -90,6 +90,7 @@ type Cashier struct {
 type limits struct {
 	request   time.Duration
 	leaseWait time.Duration
+	attempt   time.Duration // of taking a lease
 	lease     time.Duration
 	cleanup   time.Duration
 	listBatch int
@@ -115,7 +116,7 @@ func New(options Options) (*Cashier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cashier: %w", err)
 	}
-	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, scopes: scopes, jobs: options.Jobs, turns: turns.New[string](1)}
+	c := &Cashier{options: options, limits: limits{request: requestTimeout, leaseWait: leaseWait, attempt: leaseAttemptTimeout, lease: leaseDuration, cleanup: cleanupTimeout, listBatch: listBatchSize}, clients: clients, scopes: scopes, jobs: options.Jobs, turns: turns.New[string](1)}
 	if c.jobs == nil {
 		c.jobs = jobs.New(jobs.Options{Store: options.Store, Log: options.Log, Now: options.Now})
 	}

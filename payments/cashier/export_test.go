@@ -23,7 +23,8 @@ func (c *Cashier) SetLimits(request time.Duration, listBatch int) {
 // RaiseLimits raises the timeouts that a busy machine could reach. A lease stays
 // longer than the work under it.
 func (c *Cashier) RaiseLimits() {
-	c.limits.request, c.limits.leaseWait, c.limits.lease, c.limits.cleanup = 4*time.Minute, 4*time.Minute, 5*time.Minute, time.Minute
+	c.limits.request, c.limits.leaseWait, c.limits.attempt = 4*time.Minute, 4*time.Minute, 4*time.Minute
+	c.limits.lease, c.limits.cleanup = 5*time.Minute, time.Minute
 	c.renewQueue()
 }
 

@@ -98,7 +98,7 @@ func (c *Cashier) lease(waiting context.Context, scope tenancy.Scope, name strin
 }
 
 func (c *Cashier) tryLease(ctx context.Context, scope tenancy.Scope, name string, holder ids.ID) (queue.Fence, bool, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseAttemptTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.attempt)
 	defer cancel()
 	return c.options.Store.Queue(scope).Lease(ctx, name, holder, c.limits.lease)
 }
