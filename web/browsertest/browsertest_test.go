@@ -187,7 +187,8 @@ func TestMistakes(t *testing.T) {
 		address := serve(t, map[string]view{"/": markup("<h1>x</h1>")})
 		tab := Open(t, Desktop)
 		tab.Visit(address)
-		tab.Evaluate(`setTimeout(() => { throw new Error("on purpose") }) && new Promise((done) => setTimeout(done, 0))`)
+		tab.Evaluate(`setTimeout(() => { setTimeout(() => document.title = "Thrown"); throw new Error("on purpose") })`)
+		tab.until("see that it was thrown", `document.title === "Thrown"`, true)
 		if found := strings.Join(tab.Mistakes(), "\n"); !strings.Contains(found, "on purpose") {
 			t.Errorf("found %q", found)
 		}
