@@ -61,6 +61,7 @@ func (t *Tab) CheckAppearance() {
 
 func (t *Tab) check(options string) {
 	t.tb.Helper()
+	t.loadFonts() // of what was loaded or opened since the page was
 	t.report(t.findings(options))
 	t.CheckContrast()
 	t.CheckWidth()

@@ -39,8 +39,10 @@ const strayFonts = `(() => {
 	return [...found.values()];
 })()`
 
-// fontsLoaded waits for the fonts that the page uses: until then its text has other
-// widths.
-func fontsLoaded() chromedp.Action[chromedp.Void] {
-	return chromedp.Evaluate[chromedp.Void]("document.fonts.ready.then(() => undefined)", chromedp.EvalAwaitPromise)
+// loadFonts waits for the fonts that the page uses: until then its text has other widths.
+func (t *Tab) loadFonts() {
+	t.tb.Helper()
+	if !t.scriptless {
+		t.do("load the fonts", chromedp.Evaluate[chromedp.Void]("document.fonts.ready.then(() => undefined)", chromedp.EvalAwaitPromise))
+	}
 }

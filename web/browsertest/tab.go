@@ -87,6 +87,7 @@ func (t *Tab) On(screens []Screen, look func(Screen)) {
 	t.tb.Helper()
 	for _, screen := range screens {
 		t.show(screen)
+		t.loadFonts() // of what only this screen shows
 		look(screen)
 	}
 	t.show(t.screen)
@@ -279,9 +280,7 @@ func (t *Tab) load(step string, action chromedp.Action[chromedp.Void]) int {
 		t.fail(step, err)
 	}
 	t.headers = response.Headers
-	if !t.scriptless {
-		t.do("load the fonts", fontsLoaded())
-	}
+	t.loadFonts()
 	return int(response.Status)
 }
 
