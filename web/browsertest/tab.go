@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,7 +152,8 @@ func (t *Tab) Click(selector string) {
 // a password manager: for each pressed key the browser would draw the page.
 func (t *Tab) Fill(selector, text string) {
 	t.tb.Helper()
-	t.do("fill "+selector, chromedp.Clear(chromedp.CSS(selector)), chromedp.Focus(chromedp.CSS(selector)), insert(text))
+	t.focus("fill "+selector, selector, "e.select()")
+	t.do("fill "+selector, insert(text))
 }
 
 func insert(text string) chromedp.Action[chromedp.Void] {
@@ -170,7 +172,15 @@ func (t *Tab) Choose(selector, value string) {
 // Focus gives the focus to an element, as the Tab key would in the end.
 func (t *Tab) Focus(selector string) {
 	t.tb.Helper()
-	t.do("focus "+selector, chromedp.Focus(chromedp.CSS(selector)))
+	t.focus("focus "+selector, selector, "")
+}
+
+// focus gives the focus to an element, and runs a statement about it.
+func (t *Tab) focus(step, selector, then string) {
+	t.tb.Helper()
+	if !of[bool](t, step, selector, "(e) => { e.focus(); "+then+"; return e === document.activeElement }") {
+		t.fail(step, errors.New("it takes no focus"))
+	}
 }
 
 // Press presses keys where the focus is, such as kb.Tab or kb.Escape.
@@ -194,13 +204,13 @@ func (t *Tab) WaitGone(selector string) {
 // Text is what a person reads in the first element that matches.
 func (t *Tab) Text(selector string) string {
 	t.tb.Helper()
-	return read(t, "read "+selector, chromedp.Text(chromedp.CSS(selector)))
+	return of[string](t, "read "+selector, selector, `(e) => e.getClientRects().length ? e.innerText : ""`)
 }
 
 // Value is what stands in a field.
 func (t *Tab) Value(selector string) string {
 	t.tb.Helper()
-	return read(t, "read "+selector, chromedp.Value(chromedp.CSS(selector)))
+	return of[string](t, "read "+selector, selector, "(e) => e.value")
 }
 
 // Count is how many elements match, seen or not.
@@ -264,6 +274,31 @@ func (t *Tab) until(step, expression string, want bool) {
 			}
 		}
 	}))
+}
+
+// of returns what a function returns for the first element that matches, once there is one.
+// Both are one evaluation: a part that the page loads again may be replaced between two.
+func of[T any](t *Tab, step, selector, function string) T {
+	t.tb.Helper()
+	expression := fmt.Sprintf("(() => { const e = document.querySelector(%q); return e && {value: (%s)(e)} })()", selector, function)
+	return read(t, step, func(ctx context.Context, target *chromedp.Target) (none T, err error) {
+		for {
+			found, err := chromedp.Evaluate[*struct{ Value T }](expression)(ctx, target)
+			var thrown *chromedp.ExceptionError
+			switch {
+			case errors.As(err, &thrown):
+				return none, err
+			case err == nil && found != nil:
+				return found.Value, nil
+			}
+			// Another error is a page that is just being left.
+			select {
+			case <-ctx.Done():
+				return none, ctx.Err()
+			case <-time.After(pollPause):
+			}
+		}
+	})
 }
 
 func (t *Tab) do(step string, actions ...chromedp.Action[chromedp.Void]) {
