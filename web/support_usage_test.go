@@ -26,7 +26,6 @@ func (d *supportHarness) settleUsage(t *testing.T) {
 
 func TestUsagePage(t *testing.T) {
 	t.Parallel()
-	storetest.AvoidEndOf(t, 24*time.Hour)
 	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	page := d.appPath("usage")
@@ -121,7 +120,6 @@ func TestUsagePage(t *testing.T) {
 // TestUsageOfTooManyFeatures has more groups than a chart adds up, in one hour.
 func TestUsageOfTooManyFeatures(t *testing.T) {
 	t.Parallel()
-	storetest.AvoidEndOf(t, 24*time.Hour)
 	d := newSupportHarness(t)
 	support := d.join(t, tenancy.Support)
 	d.deposit(t, "ann", 10)
