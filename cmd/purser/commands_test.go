@@ -154,7 +154,10 @@ func TestServe(t *testing.T) {
 	}
 
 	t.Run("answers at once", func(t *testing.T) {
-		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/": 200, "/v1/openapi.json": 200, "/v1/application": 401, "/nowhere": 404} {
+		eventually(t, "/readyz answers 200", func() bool { // a probe may take two seconds at most
+			return status(t, http.MethodGet, base+"/readyz", "", "") == http.StatusOK
+		})
+		for path, want := range map[string]int{"/healthz": 200, "/": 200, "/v1/openapi.json": 200, "/v1/application": 401, "/nowhere": 404} {
 			if got := status(t, http.MethodGet, base+path, "", ""); got != want {
 				t.Errorf("%s answers %d, not %d", path, got, want)
 			}

@@ -42,7 +42,7 @@ func serveBounded(t *testing.T, limit int, proxies ...netip.Prefix) *connections
 // exchange sends a text as a request and reads the reply.
 func exchange(t *testing.T, c net.Conn, text string) (*http.Response, string) {
 	t.Helper()
-	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, text); err != nil {
@@ -332,7 +332,8 @@ func TestHostileHeadersAreNoServerError(t *testing.T) {
 						return
 					}
 					body, err := io.ReadAll(response.Body)
-					if err != nil || response.StatusCode >= http.StatusInternalServerError {
+					slow := path == "/readyz" && response.StatusCode == http.StatusServiceUnavailable // its probe, on a busy machine
+					if err != nil || response.StatusCode >= http.StatusInternalServerError && !slow {
 						t.Errorf("%s %s with %q: %s, %v\n%s", method, path, header, response.Status, err, body)
 					}
 					if response.Header.Get("X-Content-Type-Options") != "nosniff" {

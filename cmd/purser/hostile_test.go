@@ -39,7 +39,8 @@ func TestHostileRequestsAreNoServerError(t *testing.T) {
 	p := startProduct(t)
 	h := newAttacker(t, p)
 	h.attack(t, hostileSeed, 500)
-	if lines := loggedErrors(p.log.String()); len(lines) > 0 {
+	lines := slices.DeleteFunc(loggedErrors(p.log.String()), func(line string) bool { return strings.Contains(line, `"msg":"not ready"`) }) // a slow probe
+	if len(lines) > 0 {
 		t.Errorf("the server logged %d errors, the first is %s", len(lines), lines[0])
 	}
 }
@@ -222,8 +223,10 @@ func (h *attacker) attack(t *testing.T, seed uint64, count int) {
 				mu.Lock()
 				for _, status := range got {
 					statuses[status]++
+					// Readiness is refused when its probe takes more than two seconds.
+					slow := status == http.StatusServiceUnavailable && bytes.Contains(sent.text, []byte("/readyz"))
 					// net/http has no words for some encodings and versions; the rest is ours.
-					if status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
+					if status >= 500 && !slow && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
 						t.Errorf("request %d is answered %d\n%.600q", i, status, sent.text)
 					}
 				}
