@@ -37,7 +37,7 @@ func startDrainingNode(t *testing.T, environ []string) *drainingNode {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	hurry := make(chan struct{})
 	n := &drainingNode{
-		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: time.Minute},
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: patience},
 		term: func() { cancel(&terminated{hurry}) }, hurry: sync.OnceFunc(func() { close(hurry) }), ended: make(chan error, 1),
 	}
 	stdout, printed := io.Pipe()
@@ -260,7 +260,7 @@ func TestRequestsThatOutlastTheStopAreCutOff(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("the handler goes on")
 	}
 	if err := <-answered; err == nil {
