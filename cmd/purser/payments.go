@@ -96,9 +96,6 @@ func (p *paymentNode) mount(app *echo.Echo, server *api.Server) {
 	app.Any(sandbox.Prefix+"*", echo.WrapHandler(withTimeout(p.sandbox.Handler())))
 }
 
-// sandboxTimeout is how long a request to the sandbox may take.
-const sandboxTimeout = 15 * time.Second
-
 // withTimeout gives requests their own deadline. A client that disconnects does not
 // cancel its queries: pgx closes the connection of a cancelled query.
 func withTimeout(next http.Handler) http.Handler {

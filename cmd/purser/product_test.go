@@ -18,7 +18,7 @@ import (
 )
 
 func init() {
-	readHeaderTimeout, readTimeout, pageTimeout, writeTimeout = patience, patience, patience, patience
+	readHeaderTimeout, readTimeout, pageTimeout, writeTimeout, sandboxTimeout = patience, patience, patience, patience, patience
 }
 
 // product is a whole server on a database of its own, as 'purser serve' runs it.

@@ -24,13 +24,14 @@ import (
 	"purser/web"
 )
 
-// Timeouts for reading a request, writing a response and rendering a page. Variables only
-// for tests on a busy machine.
+// Timeouts for reading a request, writing a response, rendering a page and a request to the
+// sandbox. Variables only for tests on a busy machine.
 var (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	pageTimeout       = 15 * time.Second
 	writeTimeout      = 30 * time.Second
+	sandboxTimeout    = 15 * time.Second
 )
 
 const (
