@@ -17,7 +17,7 @@ import (
 
 const (
 	nodeStartLimit = 5 * time.Minute
-	nodeStopLimit  = 40 * time.Second // the server's own limit for requests under way is shorter
+	nodeStopLimit  = 5 * time.Minute // the server's own limits and that of its Postgres are shorter together
 	logShown       = 5                // lines of a node's log in an error
 )
 
