@@ -52,8 +52,8 @@ type Tab struct {
 }
 
 // stepLimit is for one step: past it, what the test waits for does not come, however
-// busy the machine is.
-const stepLimit = 2 * time.Minute
+// busy the machine is. The longest step has axe read a page with a thousand elements.
+const stepLimit = 5 * time.Minute
 
 // Open opens an empty tab on the screen. Open it after what it visits is served: then
 // it leaves its page before the server ends.
