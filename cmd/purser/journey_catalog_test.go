@@ -73,7 +73,10 @@ func refusePlan(ctx context.Context, db *store.Store, scope tenancy.Scope, key, 
 	if err != nil {
 		return err
 	}
-	fence, _, err := db.Queue(scope).Lease(ctx, "plan:"+plan.ID.String(), ids.New(), time.Minute)
+	fence, held, err := db.Queue(scope).Lease(ctx, "plan:"+plan.ID.String(), ids.New(), time.Minute)
+	for ; err == nil && !held; <-time.After(20 * time.Millisecond) { // the job that synchronized it still has it
+		fence, held, err = db.Queue(scope).Lease(ctx, "plan:"+plan.ID.String(), ids.New(), time.Minute)
+	}
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // its secret is shown.
 func (p place) makeSecret(tab *browsertest.Tab, name string) string {
 	p.Helper()
-	tab.Visit(p.app + "/keys/new")
+	visit(tab, p.app+"/keys/new")
 	tab.Fill("#field-name", name)
 	tab.Click("[name=preset][value=setup]")
 	tab.Follow("main button[type=submit]")

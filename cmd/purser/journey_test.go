@@ -142,7 +142,7 @@ const invitedPassword = ownerPassword + "!"
 
 // invitation returns the link of an invitation by the owner.
 func (p product) invitation(owner *browsertest.Tab, note, choose string) string {
-	owner.Visit(p.base + "/o/acme/members/invite")
+	visit(owner, p.base+"/o/acme/members/invite")
 	owner.Fill("#field-note", note)
 	owner.Evaluate(choose)
 	owner.Follow("main button[type=submit]")

@@ -146,7 +146,12 @@ const patience = 3 * time.Minute
 // eventually waits for something that happens by itself.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	eventuallyWithin(t, patience, what, holds)
+}
+
+func eventuallyWithin(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(limit)
 	for !holds() {
 		select {
 		case <-deadline:
