@@ -12,3 +12,5 @@ func (s *Server) OccupySenders() (leave func()) {
 		}
 	}
 }
+
+var RedirectTime = redirectTime

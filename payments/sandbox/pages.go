@@ -255,12 +255,18 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // redirectTime is how long a redirect waits for the webhooks of a payment, as at
-// Stripe's checkout, so that the next page shows its result.
-const redirectTime = 10 * time.Second
+// Stripe's checkout, so that the next page shows its result. Of a request with a deadline it
+// is two thirds of the time left.
+func redirectTime(ctx context.Context) time.Duration {
+	if at, limited := ctx.Deadline(); limited {
+		return time.Until(at) * 2 / 3
+	}
+	return 10 * time.Second
+}
 
 // redirect redirects after the webhooks of the change are applied.
 func (s *Server) redirect(w http.ResponseWriter, r *http.Request, app ids.ID, url string) {
-	ctx, cancel := context.WithTimeout(r.Context(), redirectTime)
+	ctx, cancel := context.WithTimeout(r.Context(), redirectTime(r.Context()))
 	defer cancel()
 	if err := s.drainWebhooks(ctx, app); err != nil {
 		s.options.Log.Warn("sandbox webhooks not applied before redirect", "cause", err)

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"github.com/stripe/stripe-go/v79"
 
 	"purser/ids"
+	"purser/payments/sandbox"
 )
 
 // portal opens the portal for a customer.
@@ -277,5 +279,18 @@ func TestUnknownPath(t *testing.T) {
 		if status, body := r.visit(r.http.URL + path); status != http.StatusNotFound || !strings.Contains(body, "Page not found") {
 			t.Errorf("%s answers %d", path, status)
 		}
+	}
+}
+
+// What a redirect waits for depends on the time that its request has.
+func TestARedirectLeavesTimeToItsRequest(t *testing.T) {
+	t.Parallel()
+	if got := sandbox.RedirectTime(t.Context()); got != 10*time.Second {
+		t.Errorf("without a deadline it waits %s", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	if got := sandbox.RedirectTime(ctx); got > 40*time.Minute || got < 20*time.Minute {
+		t.Errorf("of an hour it waits %s", got)
 	}
 }
