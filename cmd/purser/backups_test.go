@@ -147,11 +147,11 @@ func TestADumpIsWholeOrFails(t *testing.T) {
 	address := storetest.FreshURL(t)
 	sealRows(t, address, 1)
 	file := filepath.Join(t.TempDir(), "dump.sql")
-	_, plain := storetest.Login(t, address, "IN ROLE pg_read_all_data")
+	_, plain := newLogin(t, address, "IN ROLE pg_read_all_data")
 	if complaints, err := storetest.RunProgram(t, "pg_dump", "--file", file, plain); err == nil || !strings.Contains(complaints, "would be affected by row-level security") {
 		t.Errorf("a login that policies bind: %v, %s", err, complaints)
 	}
-	_, bypassing := storetest.Login(t, address, "BYPASSRLS IN ROLE pg_read_all_data")
+	_, bypassing := newLogin(t, address, "BYPASSRLS IN ROLE pg_read_all_data")
 	complaints, err := storetest.RunProgram(t, "pg_dump", "--file", file, bypassing)
 	if err != nil {
 		t.Fatal(err, complaints)

@@ -177,6 +177,8 @@ var owners = map[string][]string{
 
 // borrowers lists the packages whose tests may import a library that is not theirs.
 var borrowers = map[string][]string{
+	// To put the rows of an application back, and to copy them.
+	"github.com/jackc/pgx": {"payments/cashier"},
 	// What speaks a protocol is tested with the usual client.
 	"github.com/stripe/stripe-go": {"payments/sandbox"},
 	// To serve its own pages.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"io"
 	"net"
@@ -169,10 +170,25 @@ func refuseLogin(conn net.Conn, code string) {
 	}
 }
 
+// newLogin makes a role that may log in, with options of CREATE ROLE. It returns its name and
+// the address with which it reaches the same database. The role goes with the test.
+func newLogin(t *testing.T, address, options string) (role, as string) {
+	t.Helper()
+	role = "login_" + strings.ToLower(rand.Text())
+	storetest.Exec(t, address, `CREATE ROLE `+role+` LOGIN `+options)
+	t.Cleanup(func() { storetest.Exec(t, storetest.URL(t), `DROP ROLE `+role) })
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	return role, u.String()
+}
+
 // loginWith is an address for a role that has nothing but the options.
 func loginWith(t *testing.T, address, options string) string {
 	t.Helper()
-	_, as := storetest.Login(t, address, options)
+	_, as := newLogin(t, address, options)
 	u, err := url.Parse(as)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +200,7 @@ func loginWith(t *testing.T, address, options string) string {
 // ownerOf is the address for a login that owns an empty database and may create no role.
 func ownerOf(t *testing.T, address string) string {
 	t.Helper()
-	role, as := storetest.Login(t, address, "IN ROLE purser_app")
+	role, as := newLogin(t, address, "IN ROLE purser_app")
 	storetest.Exec(t, address, `ALTER DATABASE `+databaseOf(address)+` OWNER TO `+role)
 	t.Cleanup(func() { storetest.Exec(t, address, `REASSIGN OWNED BY `+role+` TO postgres`) })
 	return as
@@ -200,7 +216,7 @@ func memberOf(t *testing.T, address string) string {
 // other.
 func partOwnerOf(t *testing.T, address string) string {
 	t.Helper()
-	role, as := storetest.Login(t, address, "IN ROLE purser_app")
+	role, as := newLogin(t, address, "IN ROLE purser_app")
 	for _, sql := range []string{
 		`ALTER TABLE schema_migrations OWNER TO ` + role,
 		`ALTER TABLE schema_migrations_locks OWNER TO ` + role,

@@ -80,7 +80,7 @@ func TestBackupRefuses(t *testing.T) {
 	if err := os.Symlink(there, filepath.Join(folder, "linked.partial")); err != nil {
 		t.Fatal(err)
 	}
-	_, plain := storetest.Login(t, p.database, "IN ROLE pg_read_all_data")
+	_, plain := newLogin(t, p.database, "IN ROLE pg_read_all_data")
 	for name, c := range map[string]struct {
 		database string
 		args     []string

@@ -89,7 +89,7 @@ func TestUsers(t *testing.T) {
 			t.Fatal(err)
 		}
 		words := strings.Fields(out)
-		encoded := storetest.PasswordHash(t, url, user.ID)
+		encoded := storetest.Value[string](t, url, `SELECT encoded FROM passwords WHERE user_id = $1`, user.ID)
 		right, _, err := credential.Check(words[len(words)-1], encoded)
 		if err != nil || !right {
 			t.Errorf("what was printed does not fit: %v", err)

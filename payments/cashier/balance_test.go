@@ -96,7 +96,7 @@ func TestARefundLeavesWhatTheBalanceHasPaid(t *testing.T) {
 	r.advanceTo(s.Period.End + (2 * time.Hour).Milliseconds())
 	r.wantCollected(1000 + 100)
 	r.wantTokens(20*million, 0)
-	renewal := storetest.Payments(r.T, storetest.URL(r.T), r.scope, "ada")[0]
+	renewal := paymentsOf(r.T, storetest.URL(r.T), r.scope, "ada")[0]
 	if renewal.AmountCents != 100 || renewal.BalanceCents != 900 {
 		t.Errorf("%d cents are of the card and %d of the balance", renewal.AmountCents, renewal.BalanceCents)
 	}

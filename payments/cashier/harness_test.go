@@ -156,7 +156,7 @@ func (r *harness) sandboxAccounts() sandbox.Accounts {
 // they are now.
 func (r *harness) keep() (restore func()) {
 	r.Helper()
-	rows := storetest.Keep(r, storetest.URL(r), r.app.ID.String())
+	rows := keepRows(r, storetest.URL(r), r.app.ID.String())
 	if r.memory == nil {
 		return rows
 	}

@@ -29,14 +29,14 @@ func TestALeaseIsRenewedWhileItsHolderWorks(t *testing.T) {
 	r.check(r.cashier.HoldIdentity(t.Context(), r.scope, "ada", func(ctx context.Context) error {
 		storetest.Lapse(t, storetest.URL(t), r.app.ID.String()) // as if the minute were over
 		r.eventually("the lease is held again", func() bool {
-			return storetest.LeasesHeld(t, storetest.URL(t), r.app.ID.String()) == 1
+			return r.leasesHeld() == 1
 		})
 		if _, taken, err := r.store.Queue(r.scope).Lease(ctx, leaseOf("ada"), ids.New(), time.Minute); taken || err != nil {
 			t.Errorf("another node got the lease: %v, %v", taken, err)
 		}
 		return ctx.Err()
 	}))
-	if held := storetest.LeasesHeld(t, storetest.URL(t), r.app.ID.String()); held != 0 {
+	if held := r.leasesHeld(); held != 0 {
 		t.Errorf("%d leases are held after the work", held)
 	}
 }
@@ -45,7 +45,7 @@ func TestAHolderThatLostItsLeaseIsStopped(t *testing.T) {
 	r := shop(t)
 	r.cashier.SetRenewal(time.Minute, time.Millisecond)
 	err := r.cashier.HoldIdentity(t.Context(), r.scope, "ada", func(ctx context.Context) error {
-		storetest.StealLease(t, storetest.URL(t), r.app.ID.String(), leaseOf("ada"), time.Minute)
+		r.stealLease(time.Minute)
 		select {
 		case <-ctx.Done():
 		case <-time.After(2 * time.Minute): // the lease is renewed every millisecond

@@ -11,7 +11,6 @@ import (
 	"purser/billing"
 	"purser/metering"
 	"purser/store"
-	"purser/store/storetest"
 	"purser/store/verify"
 )
 
@@ -441,7 +440,7 @@ func (h *modelHistory) judgeJobs(visible map[string]bool) {
 // judgeBooks holds what was booked to what was paid, and the wallet to both.
 func (h *modelHistory) judgeBooks(w *modelProvider, c *modelCustomer, visible map[string]bool) {
 	h.Helper()
-	booked := storetest.Payments(h, h.admin, h.scope, c.name)
+	booked := paymentsOf(h, h.admin, h.scope, c.name)
 	wallet := h.wallet(c.name)
 	want := map[string]*big.Int{}
 	for credit, moved := range c.moved {

@@ -224,7 +224,7 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	// No history asks how the plans were created, and each would store the events again.
 	template.state, err = withoutEvents(document)
 	shop.check(err)
-	template.copyTo = storetest.Clone(t, address, shop.app.ID.String())
+	template.copyTo = cloneRows(t, address, shop.app.ID.String())
 	return template
 }
 
@@ -579,5 +579,5 @@ func (m *modelShop) dying(at int, after bool, do func(*cashier.Cashier) error) e
 
 func (m *modelShop) lapse() {
 	m.Helper()
-	m.check(storetest.LapseAll(m.ctx, m.admin, m.app.ID.String()))
+	storetest.Lapse(m, m.admin, m.app.ID.String())
 }

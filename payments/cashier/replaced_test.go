@@ -148,8 +148,8 @@ func TestASaleThatIsUnderWayIsMadeAtTheNewAccount(t *testing.T) {
 	_, err := a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key)
 	wantFault(t, err, fault.OperationInProgress)
 	page := must[cashier.Page](a.harness)(a.cashier.TopUpCheckout(t.Context(), a.scope, a.topUpRequest(3000), key))
-	sold := storetest.TopUp(t, storetest.URL(t), a.scope, page.ID)
-	if current := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context())); sold.ConnectionID != current.ID {
+	soldAt := storetest.Value[ids.ID](t, storetest.URL(t), `SELECT connection_id FROM topups WHERE app_id = $1 AND id = $2`, a.scope.AppID, page.ID)
+	if current := must[payments.Connection](a.harness)(a.store.PaymentAccounts(a.scope).Connection(t.Context())); soldAt != current.ID {
 		t.Error("it was sold at the account that was replaced")
 	}
 }
@@ -300,7 +300,7 @@ func TestWhatWasPaidAtAReplacedAccountIsAskedOfThatAccount(t *testing.T) {
 		a, page := moved(t)
 		a.inject(sandbox.Fault{Kind: sandbox.LoseWebhook, Times: 1000})
 		a.refund(page, 1000)
-		paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
+		paid := paymentsOf(t, storetest.URL(t), a.scope, "ada")
 		a.check(a.store.Queue(a.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobCharge, Object: paid[0].ChargeID}))
 		a.check(a.cashier.DrainAll(t.Context(), a.app.ID))
 		a.wantTokens(20*million, 0)
@@ -370,7 +370,9 @@ func TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales(t *testing.T) {
 		a.settle()
 		a.deliverEarlier()
 		a.wantTokens(30*million, 0)
-		storetest.MoveReplacement(t, storetest.URL(t), a.scope, a.earlier, a.now()-(201*24*time.Hour).Milliseconds())
+		earlier := must[ids.ID](a.harness)(ids.Parse("con", a.earlier))
+		storetest.Exec(t, storetest.URL(t), `UPDATE provider_connections SET replaced_at = $3 WHERE app_id = $1 AND id = $2 AND replaced_at IS NOT NULL`,
+			a.scope.AppID, earlier, a.now()-(201*24*time.Hour).Milliseconds())
 		a.connect(secondKey)
 		a.wantKey("cond")
 		a.refund(page, 1000)
@@ -471,7 +473,7 @@ func TestAReplacedAccountIsFollowedAfterItsLastSubscriptionEnded(t *testing.T) {
 	a.wantNone()
 	a.advance(150 * 24 * time.Hour)
 	tokens, _ := a.balance("tokens")
-	paid := storetest.Payments(t, storetest.URL(t), a.scope, "ada")
+	paid := paymentsOf(t, storetest.URL(t), a.scope, "ada")
 	a.provider("/v1/refunds", url.Values{"charge": {paid[len(paid)-1].ChargeID}})
 	a.settle()
 	a.wantTokens(tokens-10*million, 0)

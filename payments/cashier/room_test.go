@@ -199,7 +199,7 @@ func TestADebtIsBookedUpToNineteenDigits(t *testing.T) {
 
 	// What was resolved stays so until more is refunded.
 	r.resolveAlerts(1)
-	for _, p := range storetest.Payments(t, storetest.URL(t), r.scope, "ada") {
+	for _, p := range paymentsOf(t, storetest.URL(t), r.scope, "ada") {
 		r.check(r.store.Queue(r.scope).Enqueue(t.Context(), queue.Job{Kind: queue.JobCharge, Object: p.ChargeID}))
 	}
 	r.settle()

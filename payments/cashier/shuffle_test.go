@@ -272,7 +272,7 @@ func (r *harness) books() string {
 		s.ID, s.CreatedAt = ids.ID{}, 0
 		fmt.Fprintf(&text, "%+v\n", s)
 	}
-	payments := storetest.Payments(r.T, storetest.URL(r.T), r.scope, "ada")
+	payments := paymentsOf(r.T, storetest.URL(r.T), r.scope, "ada")
 	slices.SortFunc(payments, func(a, b billing.Payment) int { return strings.Compare(a.Source.ID, b.Source.ID) })
 	for _, p := range payments {
 		fmt.Fprintf(&text, "%+v\n", p)

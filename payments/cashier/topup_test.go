@@ -21,7 +21,6 @@ import (
 	"purser/store"
 	"purser/store/payments"
 	"purser/store/queue"
-	"purser/store/storetest"
 )
 
 func TestScenario41_APaidTopUpIsCreditedOnce(t *testing.T) {
@@ -209,7 +208,7 @@ func (w *thief) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/checkout/sessions") {
 		w.once.Do(func() {
 			refused = true
-			storetest.StealLease(w.r.T, storetest.URL(w.r.T), w.r.app.ID.String(), leaseOf("ada"), time.Millisecond)
+			w.r.stealLease(time.Millisecond)
 		})
 	}
 	if refused {

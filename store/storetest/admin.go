@@ -3,9 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
-	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,15 +15,12 @@ import (
 // cleanups, when the test's context is over.
 func Exec(tb testing.TB, address, sql string, args ...any) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	err := onSession(ctx, address, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sql, args...)
-		return err
+	OnConnection(tb, address, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, sql, args...); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+		return nil
 	})
-	if err != nil {
-		tb.Fatalf("%s: %v", sql, err)
-	}
 }
 
 // Session opens a connection as the superuser of the tests' cluster and returns what runs
@@ -46,20 +41,13 @@ func Session(tb testing.TB, address string) (run func(sql string)) {
 	}
 }
 
-// Login makes a role that may log in, with options of CREATE ROLE. It returns its
-// name and the address with which it reaches the same database. The role goes with
-// the test.
-func Login(tb testing.TB, address, options string) (role, as string) {
+// Value reads the one value of a query as the superuser of the tests' cluster.
+func Value[T any](tb failer, address, sql string, args ...any) (value T) {
 	tb.Helper()
-	role = "login_" + strings.ToLower(rand.Text())
-	Exec(tb, address, `CREATE ROLE `+role+` LOGIN `+options)
-	tb.Cleanup(func() { Exec(tb, URL(tb), `DROP ROLE `+role) })
-	u, err := url.Parse(address)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	u.User = url.User(role)
-	return role, u.String()
+	OnConnection(tb, address, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, sql, args...).Scan(&value)
+	})
+	return value
 }
 
 // RunProgram runs a client program of Postgres, such as pg_dump, and gives what it

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/ids"
 	"purser/tenancy"
 )
 
@@ -18,7 +17,7 @@ import (
 func CreateOrganization(tb testing.TB, url string, o tenancy.Organization) tenancy.Organization {
 	tb.Helper()
 	base := o.Slug
-	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
+	OnConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
 		for {
 			done, err := conn.Exec(ctx, `
 				INSERT INTO organizations (id, slug, name, created_at, requires_factor) VALUES ($1, $2, $3, $4, $5)
@@ -45,22 +44,14 @@ func AddMember(tb testing.TB, url string, m tenancy.Member) {
 		m.OrgID, m.UserID, string(m.Role), m.Custom.Names(), m.CreatedAt)
 }
 
-func PasswordHash(tb testing.TB, url string, user ids.ID) (encoded string) {
-	tb.Helper()
-	onConnection(tb, url, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, `SELECT encoded FROM passwords WHERE user_id = $1`, user).Scan(&encoded)
-	})
-	return encoded
-}
-
 // failer is the part of testing.TB that property tests have as well.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// onConnection runs work on a connection as the superuser of the tests' cluster.
-func onConnection(tb failer, url string, work func(context.Context, *pgx.Conn) error) {
+// OnConnection runs work on a connection as the superuser of the tests' cluster.
+func OnConnection(tb failer, url string, work func(context.Context, *pgx.Conn) error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -1,22 +1,29 @@
-package storetest
+package cashier_test
 
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Keep remembers every row of an application and gives a function that puts the
+// rowsLimit is for the rows of one application. Past it something hangs, however busy the
+// machine is.
+const rowsLimit = 5 * time.Minute
+
+// keepRows remembers every row of an application and gives a function that puts the
 // application back to them. A test that tries one thing in a hundred ways from the
 // same beginning sets that up once.
 //
 // It goes around the store: whatever a store has cached about the application
 // stays cached, and nothing may write to the application meanwhile.
-func Keep(tb testing.TB, url, app string) (restore func()) {
+func keepRows(tb testing.TB, url, app string) (restore func()) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), limit)
+	ctx, cancel := context.WithTimeout(tb.Context(), rowsLimit)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -29,7 +36,7 @@ func Keep(tb testing.TB, url, app string) (restore func()) {
 	}
 	return func() {
 		tb.Helper()
-		ctx, cancel := context.WithTimeout(tb.Context(), limit)
+		ctx, cancel := context.WithTimeout(tb.Context(), rowsLimit)
 		defer cancel()
 		if err := writeApplication(ctx, conn, app, kept); err != nil {
 			tb.Fatal(err)
@@ -52,7 +59,7 @@ func readApplication(ctx context.Context, conn *pgx.Conn, app string) (map[strin
 		var text string
 		err := conn.QueryRow(ctx, `SELECT coalesce(jsonb_agg(to_jsonb(t)), '[]')::text FROM `+table+` t WHERE t.app_id = $1`, app).Scan(&text)
 		if err != nil {
-			return nil, fmt.Errorf("storetest: reading %s: %w", table, err)
+			return nil, fmt.Errorf("reading %s: %w", table, err)
 		}
 		kept[table] = text
 	}
@@ -77,4 +84,42 @@ func writeApplication(ctx context.Context, conn *pgx.Conn, app string, kept map[
 		}
 		return tx.SendBatch(ctx, &all).Close()
 	})
+}
+
+// cloneRows reads every row of an application and returns a function that writes
+// them to another one: a test that needs thousands of equal applications sets one
+// up and copies it. Each old and new pair of replace is applied to all values,
+// for ids that are unique beyond their application.
+//
+// The target has to exist and must not have been used. Both applications belong
+// to the same organization.
+func cloneRows(tb testing.TB, url, app string) (copyTo func(ctx context.Context, app string, replace ...string) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), rowsLimit)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(ctx, "SET synchronous_commit = off"); err != nil {
+		tb.Fatal(err)
+	}
+	kept, err := readApplication(ctx, conn, app)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var mu sync.Mutex
+	return func(ctx context.Context, to string, replace ...string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		replacer := strings.NewReplacer(append(replace, app, to)...)
+		rows := make(map[string]string, len(kept))
+		for table, text := range kept {
+			if text != "[]" {
+				rows[table] = replacer.Replace(text)
+			}
+		}
+		return writeApplication(ctx, conn, to, rows)
+	}
 }
