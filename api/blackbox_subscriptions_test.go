@@ -340,10 +340,7 @@ func TestProviderUnavailable(t *testing.T) {
 	tn := newShop(t)
 	body := newTopup(newHolder(), "gold")
 	// The client tries three times before it gives up.
-	down := sandbox.Fault{Kind: sandbox.Conflict, Times: 3, Only: "POST /v1/checkout/sessions"}
-	if err := tn.node.cashier.sandbox.Inject(t.Context(), tn.app.ID, down); err != nil {
-		t.Fatal(err)
-	}
+	tn.node.cashier.sandbox.Inject(tn.app.ID, sandbox.Fault{Kind: sandbox.Conflict, Times: 3, Only: "POST /v1/checkout/sessions"})
 	tn.post("/v1/topup-checkout", body).refused("provider_unavailable")
 	page := tn.post("/v1/topup-checkout", body).is(200)
 	tn.post("/v1/topup-checkout", body).is(200).shows(fields{"id": page.text("id"), "url": page.text("url")})

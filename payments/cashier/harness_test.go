@@ -49,6 +49,7 @@ type harness struct {
 	frozenAt     atomic.Int64 // time at which the clocks are frozen, in nanoseconds; zero when they run
 	idle         atomic.Bool  // due jobs are not run
 	dropWebhooks atomic.Bool  // webhooks are acknowledged and dropped
+	alter        func(body []byte) (signature string, altered []byte)
 	payers       []string     // identities that paid one top-up each
 	calls        atomic.Int64 // calls that changed something at the provider
 	mu           sync.Mutex
@@ -242,6 +243,9 @@ func (r *harness) deliver(ctx context.Context, to string, header http.Header, bo
 	connection := to[strings.LastIndex(to, "/")+1:]
 	signature := header.Get("Stripe-Signature")
 	r.mu.Lock()
+	if r.alter != nil {
+		signature, body = r.alter(body)
+	}
 	r.arrived = append(r.arrived, arrived{connection, signature, body})
 	refuse := r.refuse
 	r.mu.Unlock()
@@ -277,7 +281,7 @@ func (r *harness) advanceTo(at int64) {
 // inject adds a fault to the provider's next answers.
 func (r *harness) inject(f sandbox.Fault) {
 	r.Helper()
-	r.check(r.sandbox.Inject(r.Context(), r.app.ID, f))
+	r.sandbox.Inject(r.app.ID, f)
 }
 
 func (r *harness) check(err error) {

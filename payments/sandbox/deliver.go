@@ -77,7 +77,7 @@ func (s *Server) deliverAll(ctx context.Context, app ids.ID, batch []engine.Outg
 			continue
 		}
 		results[out.Delivery] = accepted
-		if err := s.deliverOne(ctx, app, out); err != nil {
+		if err := s.deliverOne(ctx, out); err != nil {
 			results[out.Delivery] = failed
 			failures = append(failures, fmt.Errorf("sandbox: delivering %s %s: %w", out.Type, out.Event, err))
 		}
@@ -153,7 +153,7 @@ func (s *Server) sendOutside(ctx context.Context, app ids.ID, batch []engine.Out
 			continue
 		}
 		results[out.Delivery] = accepted
-		if err := s.deliverOne(limited, app, out); err != nil {
+		if err := s.deliverOne(limited, out); err != nil {
 			results[out.Delivery] = failed
 			s.options.Log.Info("sandbox webhook not delivered", "event", out.Event, "url", out.URL, "cause", err)
 		}
@@ -163,13 +163,9 @@ func (s *Server) sendOutside(ctx context.Context, app ids.ID, batch []engine.Out
 	}
 }
 
-func (s *Server) deliverOne(ctx context.Context, app ids.ID, out engine.Outgoing) error {
+func (s *Server) deliverOne(ctx context.Context, out engine.Outgoing) error {
 	// Receivers compare the timestamp with real time, not with the account's clock.
 	signedAt := s.options.Now()
-	send, err := s.applyWebhookFault(app, &out, &signedAt)
-	if err != nil || !send {
-		return err
-	}
 	header := http.Header{}
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Set("Stripe-Signature", sign(out.Body, s.signingSecrets(out.Outside, out.Secrets), signedAt))

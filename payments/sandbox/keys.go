@@ -101,8 +101,10 @@ func (s *Server) checkRate(ctx context.Context, app ids.ID, header http.Header) 
 		return nil
 	}
 	header.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
-	return &engine.Refusal{Status: http.StatusTooManyRequests, Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded."}
+	return rateLimited
 }
+
+var rateLimited = &engine.Refusal{Status: http.StatusTooManyRequests, Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded."}
 
 // unauthorized shows only the prefix of an invalid key.
 func unauthorized(key string) *engine.Refusal {

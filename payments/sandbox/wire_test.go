@@ -406,7 +406,7 @@ func TestIdempotency(t *testing.T) {
 		t.Parallel()
 		r := start(t)
 		r.events()
-		must(t, r.server.Inject(t.Context(), r.app, sandbox.Fault{Kind: sandbox.DeliverFirst}))
+		r.server.Inject(r.app, sandbox.Fault{Kind: sandbox.DeliverFirst})
 		asked := false
 		r.onReceive = func() {
 			// The first request has done its work and waits for this delivery.

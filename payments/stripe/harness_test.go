@@ -2,12 +2,14 @@ package stripe_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ type harness struct {
 	app     ids.ID
 	sandbox *sandbox.Server
 	http    *httptest.Server
+	hangs   atomic.Bool // requests get no response
 
 	mu   sync.Mutex
 	keys []string // idempotency keys, as they came
@@ -40,6 +43,11 @@ func start(t *testing.T) *harness {
 			r.mu.Lock()
 			r.keys = append(r.keys, key)
 			r.mu.Unlock()
+		}
+		if r.hangs.Load() {
+			_, _ = io.Copy(io.Discard, req.Body) // a server notices a client's end after that only
+			<-req.Context().Done()
+			return
 		}
 		handler.ServeHTTP(w, req)
 	}))
@@ -67,7 +75,7 @@ func (r *harness) check(err error) {
 
 func (r *harness) inject(f sandbox.Fault) {
 	r.Helper()
-	r.check(r.sandbox.Inject(r.Context(), r.app, f))
+	r.sandbox.Inject(r.app, f)
 }
 
 func (r *harness) wantProblem(err error, kind stripe.Kind) {
