@@ -173,27 +173,22 @@ func (r *harness) state() string {
 // objectCounts counts the provider's objects by everything but ids and times.
 func (r *harness) objectCounts() string {
 	r.Helper()
-	state := r.providerState()
-	type object struct {
-		Status                            string
-		Amount, Total, AmountPaid         int64
-		Active, CancelAtPeriodEnd, Failed bool
-		Phases                            []any
-	}
-	var sandbox struct {
-		Products, Prices, Customers, Sessions, Subscriptions, Schedules, Invoices, Charges, Refunds map[string]object
-	}
-	r.check(json.Unmarshal(state, &sandbox))
+	counted := []string{"product", "price", "customer", "session", "subscription", "schedule", "invoice", "charge", "refund"}
 	var lines []string
-	for kind, objects := range map[string]map[string]object{
-		"product": sandbox.Products, "price": sandbox.Prices, "customer": sandbox.Customers, "session": sandbox.Sessions, "subscription": sandbox.Subscriptions,
-		"schedule": sandbox.Schedules, "invoice": sandbox.Invoices, "charge": sandbox.Charges, "refund": sandbox.Refunds,
-	} {
-		for _, o := range objects {
-			phases := len(o.Phases)
-			o.Phases = nil
-			lines = append(lines, fmt.Sprintln(kind, o, phases))
+	for _, row := range r.providerState().Rows {
+		var o struct {
+			Status                            string
+			Amount, Total, AmountPaid         int64
+			Active, CancelAtPeriodEnd, Failed bool
+			Phases                            []any
 		}
+		if !slices.Contains(counted, row.Kind) {
+			continue
+		}
+		r.check(json.Unmarshal(row.Document, &o))
+		phases := len(o.Phases)
+		o.Phases = nil
+		lines = append(lines, fmt.Sprintln(row.Kind, o, phases))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")

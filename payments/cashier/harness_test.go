@@ -20,6 +20,7 @@ import (
 	"purser/ids"
 	"purser/payments/cashier"
 	"purser/payments/sandbox"
+	"purser/payments/sandbox/persist"
 	"purser/payments/sandbox/sandboxtest"
 	"purser/store"
 	"purser/store/people"
@@ -34,14 +35,15 @@ import (
 // jobs with settle, or by advancing the clock.
 type harness struct {
 	*testing.T
-	app     tenancy.Application
-	scope   tenancy.Scope
-	store   *store.Store
-	cashier *cashier.Cashier
-	sandbox *sandbox.Server
-	memory  *modelDocuments // where the sandbox stores its account; nil for Postgres
-	http    *httptest.Server
-	key     ids.ID // of the key that uses are tracked with; zero until there is one
+	app      tenancy.Application
+	scope    tenancy.Scope
+	store    *store.Store
+	cashier  *cashier.Cashier
+	sandbox  *sandbox.Server
+	accounts sandbox.Accounts
+	memory   *modelDocuments // where the sandbox stores its account; nil for Postgres
+	http     *httptest.Server
+	key      ids.ID // of the key that uses are tracked with; zero until there is one
 	// secondAccount is the sandbox account of a second connection; zero for none.
 	secondAccount ids.ID
 
@@ -114,8 +116,9 @@ func startOn(t *testing.T, db *store.Store) *harness {
 	}))
 	t.Cleanup(r.http.Close)
 	log := r.logger()
+	r.accounts = r.sandboxAccounts()
 	r.sandbox = sandbox.New(sandbox.Options{
-		Accounts: r.sandboxAccounts(), BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
+		Accounts: r.accounts, BaseURL: r.http.URL, Secret: []byte("thirty-two bytes of test secret!"),
 		Admits: func(_ context.Context, app ids.ID) (bool, error) {
 			return app == r.app.ID || app == r.secondAccount, nil
 		},
@@ -161,11 +164,11 @@ func (r *harness) keep() (restore func()) {
 	if r.memory == nil {
 		return rows
 	}
-	account, clock := r.memory.Keep(r.app.ID), r.memory.offset(r.app.ID)
+	account, clock := must[persist.Change](r)(sandboxtest.Read(r.Context(), r.memory, r.app.ID)), r.memory.offset(r.app.ID)
 	return func() {
 		r.Helper()
 		rows()
-		account()
+		r.check(sandboxtest.Write(r.Context(), r.memory.Memory, r.app.ID, account))
 		clockOffsets.Store(r.app.ID, clock)
 	}
 }

@@ -135,7 +135,7 @@ type modelTemplate struct {
 	org        tenancy.Organization
 	app        tenancy.Application
 	connection ids.ID
-	state      []byte // of the sandbox
+	state      persist.Change // of the sandbox
 	copyTo     func(ctx context.Context, app string, replace ...string) error
 }
 
@@ -219,11 +219,10 @@ func newModelTemplate(t *testing.T, s *store.Store, address string, prepare func
 	connection, err := s.PaymentAccounts(shop.scope).Connection(shop.ctx)
 	shop.check(err)
 	template.connection = connection.ID
-	document, err := shop.sandbox.Snapshot(shop.ctx, shop.app.ID)
+	template.state, err = sandboxtest.Read(shop.ctx, shop.docs, shop.app.ID)
 	shop.check(err)
 	// No history asks how the plans were created, and each would store the events again.
-	template.state, err = withoutEvents(document)
-	shop.check(err)
+	template.state.Rows = slices.DeleteFunc(template.state.Rows, func(row persist.Row) bool { return row.Kind == "event" || row.Kind == "answer" })
 	template.copyTo = cloneRows(t, address, shop.app.ID.String())
 	return template
 }
@@ -261,8 +260,13 @@ func (template *modelTemplate) copy(tb rapid.TB, ctx context.Context) *modelShop
 	text := func(id ids.ID) string { _, body, _ := strings.Cut(id.Format("id"), "_"); return body }
 	renamed := []string{template.connection.String(), connection.String(), text(template.connection), text(connection)}
 	m.check(template.copyTo(ctx, m.app.ID.String(), renamed...))
-	replaced := strings.NewReplacer(append(renamed, text(template.app.ID), text(m.app.ID))...).Replace(string(template.state))
-	m.check(m.sandbox.Restore(ctx, m.app.ID, []byte(replaced)))
+	rename := strings.NewReplacer(append(renamed, text(template.app.ID), text(m.app.ID))...).Replace
+	state := template.state
+	state.Head, state.Rows = []byte(rename(string(state.Head))), slices.Clone(state.Rows)
+	for i, row := range state.Rows {
+		state.Rows[i].Alias, state.Rows[i].Document = rename(row.Alias), []byte(rename(string(row.Document)))
+	}
+	m.check(sandboxtest.Write(ctx, m.docs, m.app.ID, state))
 	return m
 }
 
@@ -444,17 +448,6 @@ func (m *modelShop) provider() *modelProvider {
 		return err
 	}))
 	return w
-}
-
-// withoutEvents removes answered calls and events from a snapshot of the sandbox.
-func withoutEvents(state []byte) ([]byte, error) {
-	var document map[string]json.RawMessage
-	if err := json.Unmarshal(state, &document); err != nil {
-		return nil, err
-	}
-	delete(document, "Answers")
-	delete(document, "Events")
-	return json.Marshal(document)
 }
 
 // submit sends a form to a page, as a browser does.

@@ -1,7 +1,6 @@
 package cashier_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -14,6 +13,8 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/payments/sandbox"
+	"purser/payments/sandbox/persist"
+	"purser/payments/sandbox/sandboxtest"
 	"purser/store"
 	"purser/store/reports"
 	"purser/store/storetest"
@@ -161,8 +162,8 @@ type tape struct {
 }
 
 type step struct {
-	provider []byte   // its state after the step
-	events   [][]byte // of it
+	provider persist.Change // its state after the step
+	events   [][]byte       // of it
 }
 
 func (t tape) events() (n int) {
@@ -208,9 +209,9 @@ func record(r *harness) (t tape) {
 }
 
 // providerState is the whole state of the provider.
-func (r *harness) providerState() []byte {
+func (r *harness) providerState() persist.Change {
 	r.Helper()
-	return must[[]byte](r)(r.sandbox.Snapshot(r.Context(), r.app.ID))
+	return must[persist.Change](r)(sandboxtest.Read(r.Context(), r.accounts, r.app.ID))
 }
 
 // play plays the tape from its beginning: in order when there is no luck, and
@@ -220,7 +221,7 @@ func (t tape) play(r *harness, random *rand.Rand) string {
 	t.restore()
 	var waiting [][]byte
 	for _, s := range t.steps {
-		r.check(r.sandbox.Restore(r.Context(), r.app.ID, s.provider))
+		r.check(sandboxtest.Write(r.Context(), r.accounts, r.app.ID, s.provider))
 		if random == nil {
 			t.bring(r, s.events)
 			r.check(r.cashier.DrainAll(r.Context(), r.app.ID))
@@ -249,12 +250,21 @@ func (t tape) bring(r *harness, events [][]byte) {
 	}
 }
 
+// providerSubscriptions are the ids of all subscriptions at the provider.
+func (r *harness) providerSubscriptions() (list []string) {
+	r.Helper()
+	for _, row := range r.providerState().Rows {
+		if id, is := strings.CutPrefix(row.Key, "subscription/"); is {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 // endWithPeriod cancels at the provider, as its portal may.
 func (r *harness) endWithPeriod() {
 	r.Helper()
-	var sandbox struct{ Subscriptions map[string]any }
-	r.check(json.Unmarshal(r.providerState(), &sandbox))
-	for id := range sandbox.Subscriptions {
+	for _, id := range r.providerSubscriptions() {
 		r.provider("/v1/subscriptions/"+id, url.Values{"cancel_at_period_end": {"true"}})
 	}
 }

@@ -131,33 +131,6 @@ func (s *Server) read(ctx context.Context, app ids.ID, read func(*engine.Account
 	})
 }
 
-// Snapshot returns the application's account as one document. It is for tests.
-func (s *Server) Snapshot(ctx context.Context, app ids.ID) (document []byte, err error) {
-	want := engine.Wanted()
-	err = s.options.Accounts.View(ctx, app, want, func(session persist.Session) error {
-		account, err := engine.OpenStored(session, want, s.baseURLs(app))
-		if err == nil {
-			document, err = account.Export()
-		}
-		return err
-	})
-	return document, err
-}
-
-// Restore replaces the application's account with a snapshot. It is for tests.
-func (s *Server) Restore(ctx context.Context, app ids.ID, document []byte) error {
-	return s.options.Accounts.Update(ctx, app, engine.Wanted(), func(persist.Session) (persist.Change, error) {
-		account, err := engine.Open(nil, s.baseURLs(app))
-		if err == nil {
-			err = account.Import(document)
-		}
-		if err != nil {
-			return persist.Change{}, err
-		}
-		return account.Change(engine.Env{})
-	})
-}
-
 // newEnv is the environment of a change: the account's time and a securely seeded
 // random source.
 func (s *Server) newEnv(account *engine.Account) (engine.Env, error) {

@@ -1,12 +1,14 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,32 +101,50 @@ func (s meteredSource) FirstDue(kind string, except []string) (int64, bool, erro
 	return s.Source.FirstDue(kind, except)
 }
 
-// copyCheckouts adds copies of a checkout, and numbers new objects from a number on that has as
-// many digits whatever the account holds.
+// copyCheckouts adds copies of a checkout.
 func copyCheckouts(t *testing.T, r *harness, checkout string, copies int) {
 	t.Helper()
-	var account map[string]json.RawMessage
-	must(t, json.Unmarshal([]byte(r.snapshot()), &account))
-	var sessions map[string]map[string]any
-	var timers []map[string]any
-	must(t, json.Unmarshal(account["Sessions"], &sessions))
-	must(t, json.Unmarshal(account["Timers"], &timers))
+	c := r.stored()
 	nth := 1_000_000
-	for i := range copies {
-		id := fmt.Sprintf("cs_test_%058d", i)
-		session, timer := maps.Clone(sessions[checkout]), maps.Clone(timers[0])
-		session["ID"], session["Nth"] = id, nth+2*i
-		timer["Object"], timer["Nth"] = id, nth+2*i+1
-		sessions[id], timers = session, append(timers, timer)
+	for _, row := range slices.Clone(c.Rows) {
+		isTimer := row.Kind == "timer" && bytes.Contains(row.Document, []byte(checkout))
+		for i := range copies {
+			id := fmt.Sprintf("cs_test_%058d", i)
+			switch {
+			case row.Key == "session/"+checkout:
+				c.Rows = append(c.Rows, copied(t, row, id, int64(nth+2*i), "ID"))
+			case isTimer:
+				c.Rows = append(c.Rows, copied(t, row, strconv.Itoa(nth+2*i+1), int64(nth+2*i+1), ""))
+				last := &c.Rows[len(c.Rows)-1]
+				last.Document = bytes.Replace(last.Document, []byte(checkout), []byte(id), 1)
+			}
+		}
 	}
-	for name, value := range map[string]any{"Sessions": sessions, "Timers": timers, "Made": 5_000_000} {
-		text, err := json.Marshal(value)
-		must(t, err)
-		account[name] = text
+	r.restore(c)
+}
+
+// copied is a row under another id, which may be a field of its document, and number.
+func copied(t *testing.T, row persist.Row, id string, nth int64, field string) persist.Row {
+	t.Helper()
+	var document map[string]any
+	must(t, json.Unmarshal(row.Document, &document))
+	document["Nth"] = nth
+	if field != "" {
+		document[field] = id
 	}
-	document, err := json.Marshal(account)
-	must(t, err)
-	must(t, r.server.Restore(t.Context(), r.app, document))
+	row.Key, row.Nth, row.Document = persist.Key(row.Kind, id), nth, ok[[]byte](t)(json.Marshal(document))
+	return row
+}
+
+// restore replaces the account, and numbers new objects from a number on that has as many
+// digits whatever the account holds.
+func (r *harness) restore(c persist.Change) {
+	r.Helper()
+	var head map[string]any
+	must(r, json.Unmarshal(c.Head, &head))
+	head["Made"] = 5_000_000
+	c.Head = ok[[]byte](r.T)(json.Marshal(head))
+	must(r, sandboxtest.Write(r.Context(), r.accounts, r.app, c))
 }
 
 func TestACheckoutCostsTheSameAfterTwoThousandOthers(t *testing.T) {

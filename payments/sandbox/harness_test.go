@@ -23,6 +23,7 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/payments/sandbox"
+	"purser/payments/sandbox/persist"
 	"purser/payments/sandbox/sandboxtest"
 )
 
@@ -32,6 +33,7 @@ type harness struct {
 	*testing.T
 	app       ids.ID
 	server    *sandbox.Server
+	accounts  sandbox.Accounts
 	documents *sandboxtest.Memory
 	http      *httptest.Server
 	api       *client.API
@@ -77,7 +79,7 @@ func startWith(t *testing.T, day string, accounts sandbox.Accounts) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &harness{T: t, app: ids.New(), now: now.Add(9 * time.Hour)}
+	r := &harness{T: t, app: ids.New(), accounts: accounts, now: now.Add(9 * time.Hour)}
 	// The address is part of what the server says, so it comes first.
 	var handler http.Handler
 	r.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { handler.ServeHTTP(w, req) }))
@@ -442,10 +444,19 @@ func (r *harness) do(request *http.Request) (status int, location, body string) 
 // site is where the hosted pages lie.
 func (r *harness) site() string { return r.http.URL + "/sandbox/apps/" + r.app.Format(ids.Application) }
 
-// snapshot is the whole account.
-func (r *harness) snapshot() string {
+// stored is the whole account.
+func (r *harness) stored() persist.Change {
 	r.Helper()
-	document, err := r.server.Snapshot(r.Context(), r.app)
-	must(r, err)
-	return string(document)
+	return ok[persist.Change](r.T)(sandboxtest.Read(r.Context(), r.accounts, r.app))
+}
+
+// storedText is the text of all that is stored of the account.
+func (r *harness) storedText() string {
+	r.Helper()
+	c := r.stored()
+	text := string(c.Head)
+	for _, row := range c.Rows {
+		text += string(row.Document)
+	}
+	return text
 }

@@ -1,8 +1,14 @@
 package sandbox_test
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/json"
+	"io"
+	"maps"
 	"net/http"
+	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -50,18 +56,28 @@ func TestPageRequestsConvertALegacyAccountOnce(t *testing.T) {
 	t.Parallel()
 	accounts := &legacyAccounts{}
 	r := startWith(t, "2026-03-10", accounts)
-	session := r.topup(500)
-	accounts.document = []byte(r.snapshot())
-	accounts.Memory.Forget(r.app)
+	must(t, sandboxtest.Write(t.Context(), accounts, r.app, persist.Change{Replace: true}))
+	accounts.document = legacyDocument(t)
+	var document struct{ Sessions map[string]any }
+	must(t, json.Unmarshal(accounts.document, &document))
+	sessions := slices.Sorted(maps.Keys(document.Sessions))
 	for range 5 {
 		if status, _ := r.visit(r.site() + "/checkout/cs_test_unknown"); status != http.StatusNotFound {
 			t.Errorf("an unknown page answers %d", status)
 		}
 	}
-	if status, _ := r.visit(session.URL); status != http.StatusOK {
+	if status, _ := r.visit(r.site() + "/checkout/" + sessions[0]); status != http.StatusOK {
 		t.Errorf("the checkout answers %d", status)
 	}
 	if got := accounts.opened.Load(); got != 1 {
 		t.Errorf("the document was read %d times", got)
 	}
+}
+
+// legacyDocument is an account as release 0.1.0 stored it.
+func legacyDocument(t *testing.T) []byte {
+	t.Helper()
+	file := ok[*os.File](t)(os.Open("engine/testdata/account-v1.json.gz"))
+	defer file.Close()
+	return ok[[]byte](t)(io.ReadAll(ok[*gzip.Reader](t)(gzip.NewReader(file))))
 }

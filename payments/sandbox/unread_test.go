@@ -1,11 +1,10 @@
 package sandbox_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,24 +103,16 @@ func TestAFilterThatMatchesNothingReadsALimitedPart(t *testing.T) {
 	m := &meter{}
 	r := startWith(t, "2026-03-10", m)
 	first := ok[*stripe.Customer](t)(r.api.Customers.New(&stripe.CustomerParams{Description: stripe.String(strings.Repeat("x", 5000))}))
-	var account map[string]json.RawMessage
-	must(t, json.Unmarshal([]byte(r.snapshot()), &account))
-	var customers map[string]map[string]any
-	must(t, json.Unmarshal(account["Customers"], &customers))
-	for i := range 3000 {
-		copied := maps.Clone(customers[first.ID])
-		id := fmt.Sprintf("cus_%014d", i)
-		copied["ID"], copied["Nth"] = id, 1_000_000+i
-		customers[id] = copied
+	c := r.stored()
+	for _, row := range slices.Clone(c.Rows) {
+		if row.Key != "customer/"+first.ID {
+			continue
+		}
+		for i := range 3000 {
+			c.Rows = append(c.Rows, copied(t, row, fmt.Sprintf("cus_%014d", i), int64(1_000_000+i), "ID"))
+		}
 	}
-	for name, value := range map[string]any{"Customers": customers, "Made": 5_000_000} {
-		text, err := json.Marshal(value)
-		must(t, err)
-		account[name] = text
-	}
-	document, err := json.Marshal(account)
-	must(t, err)
-	must(t, r.server.Restore(t.Context(), r.app, document))
+	r.restore(c)
 
 	list := func(email string) error {
 		params := &stripe.CustomerListParams{}

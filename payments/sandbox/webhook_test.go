@@ -76,7 +76,7 @@ func TestWebhooks(t *testing.T) {
 		r := start(t)
 		must(t, r.server.RollSecret(t.Context(), r.app, webhookURL, time.Hour))
 		own := ok[sandbox.Connection](t)(r.server.Connect(t.Context(), r.app, webhookURL, []string{"*"})).WebhookSecrets
-		stored := string(ok[[]byte](t)(r.server.Snapshot(t.Context(), r.app)))
+		stored := r.storedText()
 		for _, secret := range own {
 			if strings.Contains(stored, secret) {
 				t.Errorf("the account is stored with the secret %s", secret)

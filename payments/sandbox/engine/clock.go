@@ -98,14 +98,6 @@ func (n *timerWindow) next(a *Account) *Timer {
 	return &n.sorted[0]
 }
 
-// all adds every loaded timer.
-func (n *timerWindow) all(a *Account) {
-	n.sorted, n.more = nil, false
-	for _, timer := range a.timers.Loaded() {
-		n.insert(*timer)
-	}
-}
-
 // Next returns the time of the earliest timer.
 func (a *Account) Next() (Time, bool) {
 	timer := a.window.next(a)

@@ -188,7 +188,6 @@ type table interface {
 	add(row persist.Row)
 	markMissing(id string)
 	changes(c *persist.Change)
-	adopt(a *Account)
 	object(id string) (Object, bool)
 }
 
@@ -245,22 +244,10 @@ func (t *Table[O]) row(o *O) persist.Row {
 	}
 }
 
-func (t *Table[O]) adopt(a *Account) { t.account = a }
-
 // object is Get for objects of any kind that the API can show.
 func (t *Table[O]) object(id string) (o Object, found bool) {
 	if known := t.Get(id); known != nil {
 		o, found = any(known).(Object)
 	}
 	return o, found
-}
-
-func (t *Table[O]) all() map[string]*O {
-	all := map[string]*O{}
-	for id, known := range t.slots {
-		if known.o != nil {
-			all[id] = known.o
-		}
-	}
-	return all
 }

@@ -89,26 +89,6 @@ func (m *Memory) Kept(app ids.ID) Kept {
 	return a.kept
 }
 
-// Keep returns a function that puts the account back to what it is now.
-func (m *Memory) Keep(app ids.ID) (restore func()) {
-	a := m.account(app)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	head, rows, kept := a.head, maps.Clone(a.rows), a.kept
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.head, a.rows, a.kept = head, maps.Clone(rows), kept
-	}
-}
-
-// Forget removes an account.
-func (m *Memory) Forget(app ids.ID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.all, app)
-}
-
 // Due is sandbox.Accounts.Due.
 func (m *Memory) Due(_ context.Context, at int64, limit int) ([]ids.ID, error) {
 	m.mu.Lock()
