@@ -43,7 +43,7 @@ var paymentMutants = []mutant{
 	bug("a failed refund shows an error of the program", "./payments/cashier", "TestARefundThatFailedSaysWhyInPlainWords",
 		once("payments/cashier/operation_run.go", "cmp.Or(errorMessage(cause), cause.Error())", "cmp.Or(cause.Error(), errorMessage(cause))")),
 	bug("a webhook changes the sandbox account before it is verified", "./payments/sandbox", "TestSecretsAreReadWithoutChangingTheAccount",
-		once("payments/sandbox/server.go", "err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {", "err := s.update(ctx, app, func(account *engine.Account, env engine.Env) error {")),
+		once("payments/sandbox/server.go", "err := s.read(ctx, app, func(account *engine.Account, _ engine.Env) error {", "err := s.update(ctx, app, func(account *engine.Account, _ engine.Env) error {")),
 	bug("an event id of any length is stored", "./web/inbound", "TestWebhooksWithOversizedFieldsAreIgnored",
 		once("payments/cashier/webhook.go", "if len(field) > maxEventField || ", "if ")),
 	bug("a refund is sent again after it was made", "./payments/cashier", "TestARequestedRefundReturnsMoneyAndTakesCreditsBack",

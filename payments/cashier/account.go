@@ -162,7 +162,7 @@ func (c *Cashier) sandboxAccount(ctx context.Context, scope tenancy.Scope, conne
 func (c *Cashier) webhookSecrets(ctx context.Context, scope tenancy.Scope, connection payments.Connection) ([]string, error) {
 	if connection.Mode == payments.SandboxConnection {
 		sandbox, err := c.sandboxAccount(ctx, scope, connection)
-		return sandbox.WebhookSecrets, err
+		return []string{sandbox.WebhookSecret}, err
 	}
 	var secrets []string
 	for _, s := range connection.Secrets {

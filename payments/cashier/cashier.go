@@ -67,9 +67,9 @@ type Options struct {
 
 // Sandbox is how to reach an application's account in the sandbox.
 type Sandbox struct {
-	URL            string
-	Key            string
-	WebhookSecrets []string // the current one first
+	URL           string
+	Key           string
+	WebhookSecret string
 }
 
 // Cashier calls the payment provider for every application. It is safe for concurrent

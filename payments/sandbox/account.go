@@ -42,7 +42,7 @@ func (s *Server) createEndpoint(c *call) (engine.Doc, error) {
 	}
 	doc := c.account.Render(endpoint)
 	// Shown on creation only.
-	doc["secret"] = s.signingSecrets(endpoint.Outside, []string{endpoint.Secret})[0]
+	doc["secret"] = s.signingSecret(endpoint.Outside, endpoint.Secret)
 	return doc, nil
 }
 

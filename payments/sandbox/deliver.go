@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"purser/ids"
@@ -54,9 +53,9 @@ func (s *Server) Flush(ctx context.Context, app ids.ID) error {
 // claim leases the due deliveries. It also returns how many it dropped because their
 // event or endpoint was deleted.
 func (s *Server) claim(ctx context.Context, app ids.ID) (batch []engine.Outgoing, dropped int, err error) {
-	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
+	err = s.update(ctx, app, func(account *engine.Account, _ engine.Env) error {
 		queued := account.Waiting()
-		batch = account.Claim(env, s.realNow(), batchSize)
+		batch = account.Claim(s.realNow(), batchSize)
 		if dropped = queued - account.Waiting(); len(batch)+dropped == 0 {
 			return errUnchanged
 		}
@@ -168,7 +167,7 @@ func (s *Server) deliverOne(ctx context.Context, out engine.Outgoing) error {
 	signedAt := s.options.Now()
 	header := http.Header{}
 	header.Set("Content-Type", "application/json; charset=utf-8")
-	header.Set("Stripe-Signature", sign(out.Body, s.signingSecrets(out.Outside, out.Secrets), signedAt))
+	header.Set("Stripe-Signature", sign(out.Body, s.signingSecret(out.Outside, out.Secret), signedAt))
 	if out.Outside {
 		return s.sendToProgram(ctx, out.URL, header, out.Body)
 	}
@@ -177,19 +176,13 @@ func (s *Server) deliverOne(ctx context.Context, out engine.Outgoing) error {
 	return s.options.Deliver(ctx, out.URL, header, out.Body)
 }
 
-// sign returns the Stripe-Signature header, with one signature for each valid secret so
-// that receivers can rotate secrets.
-func sign(body []byte, secrets []string, at time.Time) string {
+// sign returns the Stripe-Signature header.
+func sign(body []byte, secret string, at time.Time) string {
 	seconds := strconv.FormatInt(at.Unix(), 10)
-	var header strings.Builder
-	header.WriteString("t=" + seconds)
-	for _, secret := range secrets {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write([]byte(seconds + "."))
-		mac.Write(body)
-		header.WriteString(",v1=" + hex.EncodeToString(mac.Sum(nil)))
-	}
-	return header.String()
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(seconds + "."))
+	mac.Write(body)
+	return "t=" + seconds + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
 const (

@@ -37,7 +37,7 @@ type harness struct {
 	documents *sandboxtest.Memory
 	http      *httptest.Server
 	api       *client.API
-	secrets   []string
+	secret    string
 	seller    string
 
 	mu       sync.Mutex
@@ -142,7 +142,7 @@ func startWith(t *testing.T, day string, accounts sandbox.Accounts) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.secrets = connection.WebhookSecrets
+	r.secret = connection.WebhookSecret
 	r.api = r.client(connection.Key, 0)
 	return r
 }

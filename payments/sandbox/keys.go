@@ -42,19 +42,15 @@ func derive(secret []byte, purpose string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signingSecrets are the secrets that sign an endpoint's webhooks. Those of the server's
-// own endpoints are derived from what is stored, which alone signs nothing: one process
-// both sends and verifies such a webhook, so nodes with another key, or of release 0.1.0,
-// which signs with the stored text, need not agree. Other programs know the stored one.
-func (s *Server) signingSecrets(outside bool, stored []string) []string {
+// signingSecret is the secret that signs an endpoint's webhooks. That of the server's own
+// endpoint is derived from what is stored, which alone signs nothing: one process both sends
+// and verifies such a webhook, so nodes with another key, or of release 0.1.0, which signs
+// with the stored text, need not agree. Other programs know the stored one.
+func (s *Server) signingSecret(outside bool, stored string) string {
 	if outside {
 		return stored
 	}
-	secrets := make([]string, len(stored))
-	for i, text := range stored {
-		secrets[i] = "whsec_" + derive(s.options.Secret, "sandbox webhook "+text)
-	}
-	return secrets
+	return "whsec_" + derive(s.options.Secret, "sandbox webhook "+stored)
 }
 
 // requestKey is the API key of a request: a bearer token, or the user name of basic

@@ -143,23 +143,23 @@ func (s *Server) StripeURL() string { return s.options.BaseURL + stripePrefix }
 
 // Connection holds the credentials of a client of the application's account.
 type Connection struct {
-	URL            string
-	Key            string
-	WebhookSecrets []string // the current one first
+	URL           string
+	Key           string
+	WebhookSecret string
 }
 
 // Connect ensures that the application's webhooks are sent to the URL, and returns the
 // credentials of its account. It is idempotent, and only reads when nothing is to be
-// changed: every webhook that arrives is verified with its secrets.
+// changed: every webhook that arrives is verified with its secret.
 func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, types []string) (Connection, error) {
 	connection := Connection{URL: s.StripeURL(), Key: s.Key(app)}
-	err := s.read(ctx, app, func(account *engine.Account, env engine.Env) error {
+	err := s.read(ctx, app, func(account *engine.Account, _ engine.Env) error {
 		if endpoint, known := account.EndpointAt(webhookURL); known && slices.Equal(endpoint.Types, types) {
-			connection.WebhookSecrets = s.signingSecrets(endpoint.Outside, endpoint.Secrets(env.Now))
+			connection.WebhookSecret = s.signingSecret(endpoint.Outside, endpoint.Secret)
 		}
 		return nil
 	})
-	if err != nil || connection.WebhookSecrets != nil {
+	if err != nil || connection.WebhookSecret != "" {
 		return connection, err
 	}
 	err = s.update(ctx, app, func(account *engine.Account, env engine.Env) (err error) {
@@ -169,23 +169,10 @@ func (s *Server) Connect(ctx context.Context, app ids.ID, webhookURL string, typ
 		} else if endpoint, err = account.CreateEndpoint(env, engine.NewEndpoint{URL: webhookURL, Types: types}); err != nil {
 			return err
 		}
-		connection.WebhookSecrets = s.signingSecrets(endpoint.Outside, endpoint.Secrets(env.Now))
+		connection.WebhookSecret = s.signingSecret(endpoint.Outside, endpoint.Secret)
 		return nil
 	})
 	return connection, err
-}
-
-// RollSecret rotates the signing secret of the application's webhooks. The old secret
-// also signs during the overlap.
-func (s *Server) RollSecret(ctx context.Context, app ids.ID, webhookURL string, overlap time.Duration) error {
-	return s.update(ctx, app, func(account *engine.Account, env engine.Env) error {
-		endpoint, known := account.EndpointAt(webhookURL)
-		if !known {
-			return engine.NotFound("webhook endpoint", webhookURL)
-		}
-		endpoint.RollSecret(env, engine.Time(overlap/time.Second))
-		return nil
-	})
 }
 
 // waitFor waits until it is the application's turn.

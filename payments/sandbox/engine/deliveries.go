@@ -25,9 +25,9 @@ type Outgoing struct {
 	Event    string
 	Type     string
 	URL      string
-	Secrets  []string // as stored; one signature for each
-	Body     []byte   // the exact bytes to sign and send
-	Outside  bool     // for another program
+	Secret   string // as stored
+	Body     []byte // the exact bytes to sign and send
+	Outside  bool   // for another program
 }
 
 // backoff is the delay after each failed attempt, in milliseconds; the last one
@@ -79,7 +79,7 @@ func (a *Account) enqueueEvent(env Env, event *Event) {
 
 // Claim leases due deliveries, in order, for the caller to send. It returns none while
 // deliveries are held.
-func (a *Account) Claim(env Env, realNow int64, limit int) []Outgoing {
+func (a *Account) Claim(realNow int64, limit int) []Outgoing {
 	if a.Held || a.Queued == 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (a *Account) Claim(env Env, realNow int64, limit int) []Outgoing {
 		a.queueChanged = true
 		batch = append(batch, Outgoing{
 			Delivery: d.ID, Event: event.ID, Type: event.Type, URL: endpoint.URL,
-			Secrets: endpoint.Secrets(env.Now), Body: a.Render(event).text(), Outside: d.Outside,
+			Secret: endpoint.Secret, Body: a.Render(event).text(), Outside: d.Outside,
 		})
 	}
 	return batch

@@ -12,8 +12,6 @@ type Endpoint struct {
 	URL         string
 	Types       []string // "*" means all
 	Secret      string   // in clear: release 0.1.0 signs with it, also beside this one
-	OldSecret   string   // also signs until it expires
-	OldUntil    Time
 	Description string
 	Metadata    map[string]string
 	Outside     bool // of another program: payments do not wait for its deliveries
@@ -74,23 +72,8 @@ func (a *Account) EndpointAt(address string) (endpoint *Endpoint, known bool) {
 	return nil, false
 }
 
-// RollSecret rotates the signing secret; the old secret also signs during the
-// overlap.
-func (e *Endpoint) RollSecret(env Env, overlap Time) {
-	e.OldSecret, e.OldUntil = e.Secret, env.Now+overlap
-	e.Secret = env.token("whsec_", 32)
-}
-
 func (e *Endpoint) wants(kind string) bool {
 	return slices.Contains(e.Types, kind) || slices.Contains(e.Types, "*")
-}
-
-// Secrets are the valid signing secrets, the current one first.
-func (e *Endpoint) Secrets(now Time) []string {
-	if e.OldSecret != "" && now < e.OldUntil {
-		return []string{e.Secret, e.OldSecret}
-	}
-	return []string{e.Secret}
 }
 
 // endpoints lists the endpoints in order of creation, so that deliveries have a

@@ -394,7 +394,7 @@ func TestLimits(t *testing.T) {
 		must[*Customer](t)(a.CreateCustomer(env, CustomerFields{}))
 		tries := 0
 		for now := int64(0); a.Waiting() > 0; now += 3_600_000 {
-			for _, out := range a.Claim(env, now, 1) {
+			for _, out := range a.Claim(now, 1) {
 				tries++
 				a.MarkFailed(out.Delivery, now)
 			}
@@ -413,7 +413,7 @@ func TestLimits(t *testing.T) {
 		a, env := newTestAccount(t, "2026-03-01")
 		must[*Endpoint](t)(a.CreateEndpoint(env, NewEndpoint{URL: "http://receiver.test/", Types: []string{"*"}}))
 		must[*Customer](t)(a.CreateCustomer(env, CustomerFields{}))
-		if len(a.Claim(env, 0, 10)) != 1 || len(a.Claim(env, leaseTime-1, 10)) != 0 || len(a.Claim(env, leaseTime, 10)) != 1 {
+		if len(a.Claim(0, 10)) != 1 || len(a.Claim(leaseTime-1, 10)) != 0 || len(a.Claim(leaseTime, 10)) != 1 {
 			t.Error("the lease does not hold")
 		}
 	})
