@@ -133,10 +133,7 @@ func (a App) Change(ctx context.Context, id ids.ID) (billing.Change, error) {
 // upgrade without a card to charge. The operation's state is stored in the same
 // transaction: one without the other would sell something else.
 func (a App) PutChange(ctx context.Context, f queue.Fence, op billing.Operation, c billing.Change) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	return a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		rec, err := tx.operationByID(ctx, op.ID)
 		if err != nil {
 			return err
@@ -168,10 +165,7 @@ func (a App) PutChange(ctx context.Context, f queue.Fence, op billing.Operation,
 // subscription that it would replace shows the change as pending.
 func (a App) ApplyCheckout(ctx context.Context, f queue.Fence, change ids.ID, remote billing.ProviderSession, now int64, end *Completion) (c billing.Change, err error) {
 	var identity string
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	err = a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		if identity, err = pg.Find(ctx, tx, selectIdentityOfChange, pgx.RowTo[string], ErrUnknown, change); err != nil {
 			return err
 		}

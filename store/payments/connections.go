@@ -302,18 +302,12 @@ func (tx appTx) retryFailedNow(ctx context.Context, now int64) error {
 
 // SetEventsAfter stores the cursor into the provider's list of events.
 func (a Accounts) SetEventsAfter(ctx context.Context, connection ids.ID, at int64) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, setEventsAfter, connection, at)
-		return err
-	})
+	return a.app.ExecAny(ctx, setEventsAfter, connection, at)
 }
 
 // SetPortalConfiguration stores the provider's id of the customer portal configuration.
 func (a Accounts) SetPortalConfiguration(ctx context.Context, connection ids.ID, id string) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, setPortalConfiguration, connection, id)
-		return err
-	})
+	return a.app.ExecAny(ctx, setPortalConfiguration, connection, id)
 }
 
 func connectionFields(c Connection) audit.Fields {

@@ -62,8 +62,5 @@ func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity,
 
 // ForgetCustomer removes a customer that was deleted at the provider.
 func (a Accounts) ForgetCustomer(ctx context.Context, connection ids.ID, customerID string) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, deleteCustomer, connection, customerID)
-		return err
-	})
+	return a.app.ExecAny(ctx, deleteCustomer, connection, customerID)
 }

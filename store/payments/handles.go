@@ -57,6 +57,16 @@ func (h handle) transact(ctx context.Context, work func(context.Context, appTx) 
 	return h.app.Transact(ctx, ledger.Work(work))
 }
 
+// fenced is transact for the holder of a lease: nothing is stored once another has it.
+func (h handle) fenced(ctx context.Context, f queue.Fence, work func(context.Context, appTx) error) error {
+	return h.transact(ctx, func(ctx context.Context, tx appTx) error {
+		if err := tx.VerifyFence(ctx, f); err != nil {
+			return err
+		}
+		return work(ctx, tx)
+	})
+}
+
 // snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (h handle) snapshot(ctx context.Context, work func(context.Context, appTx) error) error {
 	return h.app.Snapshot(ctx, ledger.Work(work))

@@ -154,10 +154,7 @@ func (a App) Overtaken(ctx context.Context, op ids.ID) (bool, error) {
 // PutOperation stores an operation's progress before its next provider call. It resumes
 // a failed operation; a finished one is not changed.
 func (a App) PutOperation(ctx context.Context, f queue.Fence, op billing.Operation) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	return a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		return tx.putOperation(ctx, op)
 	})
 }
@@ -175,10 +172,7 @@ func (a App) CompleteOperation(ctx context.Context, f queue.Fence, c Completion)
 	if c.Subscription != nil {
 		defer a.app.WalletChanged(c.Subscription.Identity)
 	}
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	return a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		return tx.complete(ctx, &c)
 	})
 }

@@ -208,10 +208,7 @@ func (tx appTx) postCredits(ctx context.Context, w *ledger.Wallet, s paymentCont
 // already, so it is idempotent and reports may come in any order.
 func (a App) ApplyCharge(ctx context.Context, f queue.Fence, remote billing.ProviderCharge, now int64) error {
 	var identity string
-	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	err := a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		var err error
 		if identity, err = tx.identityOfCharge(ctx, remote.ID, remote.IntentID); err != nil {
 			return err

@@ -27,10 +27,7 @@ var (
 
 // DelayArchive postpones the archiving of a price to that time at least.
 func (a App) DelayArchive(ctx context.Context, priceID string, until int64) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, delayArchive, priceID, until, ids.New())
-		return err
-	})
+	return a.app.ExecAny(ctx, delayArchive, priceID, until, ids.New())
 }
 
 // EnqueuePlans enqueues the sync of every plan.

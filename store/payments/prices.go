@@ -70,10 +70,7 @@ func (a App) PlanSynced(ctx context.Context, f queue.Fence, done SyncedPlan, now
 	if err != nil {
 		return p, err
 	}
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	err = a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		if p, err = pg.Find(ctx, tx, lockPlanByID, ledger.ReadPlan, fault.New(fault.PlanNotFound), done.PlanID); err != nil {
 			return err
 		}
@@ -110,10 +107,7 @@ func (a App) PlanSynced(ctx context.Context, f queue.Fence, done SyncedPlan, now
 
 // PlanRefused stores why the provider rejected the plan.
 func (a App) PlanRefused(ctx context.Context, f queue.Fence, plan ids.ID, began billing.Sync, reason string) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	return a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		p, err := pg.Find(ctx, tx, lockPlanByID, ledger.ReadPlan, fault.New(fault.PlanNotFound), plan)
 		if err != nil {
 			return err
@@ -131,10 +125,7 @@ func (tx appTx) writeSync(ctx context.Context, before, p billing.Plan) error {
 
 // PriceArchived marks a price as archived.
 func (a App) PriceArchived(ctx context.Context, priceID string, now int64) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, archivePrice, priceID, now)
-		return err
-	})
+	return a.app.ExecAny(ctx, archivePrice, priceID, now)
 }
 
 // pricesNamed returns the terms of our prices that the provider's subscription names.

@@ -50,10 +50,7 @@ func (a App) ApplySubscription(ctx context.Context, r ProviderReport) (p billing
 	newID := ids.New()
 	var identity string
 	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.VerifyFence(ctx, r.Fence); err != nil {
-				return err
-			}
+		err = a.fenced(ctx, r.Fence, func(ctx context.Context, tx appTx) error {
 			if identity, err = tx.identityOfReport(ctx, r); err != nil {
 				return err
 			}

@@ -227,10 +227,7 @@ func (tx appTx) scheduleRenewal(ctx context.Context, s billing.Subscription) err
 // RenewFree advances a free subscription one step towards the current period, with the
 // credits of each period on the way.
 func (a App) RenewFree(ctx context.Context, f queue.Fence, subscription ids.ID, now int64) (s billing.Subscription, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.VerifyFence(ctx, f); err != nil {
-			return err
-		}
+	err = a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 		if s, err = pg.Find(ctx, tx, selectSubscription, readSubscription, ErrUnknown, subscription); err != nil {
 			return err
 		}

@@ -60,10 +60,7 @@ func (tx appTx) insertTopUp(ctx context.Context, walletID ids.ID, t billing.TopU
 // when it is paid.
 func (a App) ApplyTopUp(ctx context.Context, f queue.Fence, topUp ids.ID, remote billing.ProviderSession, now int64, end *Completion) (t billing.TopUp, err error) {
 	for range pg.MaxAttempts {
-		err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-			if err := tx.VerifyFence(ctx, f); err != nil {
-				return err
-			}
+		err = a.fenced(ctx, f, func(ctx context.Context, tx appTx) error {
 			t, err = tx.applyTopUp(ctx, topUp, remote, f.ClockOffset, now)
 			if err != nil {
 				return err

@@ -129,10 +129,7 @@ func (a App) Reseal(ctx context.Context, wallet ids.ID, in ResealInput) (done bo
 
 // keepProgress stores how far the chains were read.
 func (a App) keepProgress(ctx context.Context, wallet ids.ID, pending pendingSeal, progress []byte) error {
-	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, keepProgress, wallet, pending.after[:], progress)
-		return err
-	})
+	return a.app.ExecAny(ctx, keepProgress, wallet, pending.after[:], progress)
 }
 
 // errSealMoved means that the identity changed again, or a pass has sealed more entries.

@@ -280,10 +280,7 @@ func (p *verifyPass) recordUsage(ctx context.Context, s pg.Statement, upto int64
 	}) {
 		return nil
 	}
-	return p.app.transact(ctx, func(ctx context.Context, tx appTx) error {
-		_, err := tx.ExecAny(ctx, s, upto)
-		return err
-	})
+	return p.app.app.ExecAny(ctx, s, upto)
 }
 
 // checkDays compares the days with their hours and payments: all of them, or those since

@@ -29,6 +29,14 @@ func (tx *Tx) ExecAny(ctx context.Context, s Statement, args ...any) (int64, err
 	return tag.RowsAffected(), nil
 }
 
+// ExecAny is Tx.ExecAny in a transaction of its own.
+func (a App) ExecAny(ctx context.Context, s Statement, args ...any) error {
+	return a.Transact(ctx, func(ctx context.Context, tx *Tx) error {
+		_, err := tx.ExecAny(ctx, s, args...)
+		return err
+	})
+}
+
 // Args puts the application's id before the arguments of a statement.
 func (tx *Tx) Args(args []any) []any {
 	return append([]any{tx.Scope.AppID}, args...)
