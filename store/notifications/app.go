@@ -1,8 +1,6 @@
 package notifications
 
 import (
-	"context"
-
 	"purser/store/internal/pg"
 	"purser/tenancy/audit"
 )
@@ -20,9 +18,4 @@ func Open(app pg.App) App { return App{app: app} }
 func (a App) By(actor audit.Actor) App {
 	a.app.By = actor
 	return a
-}
-
-// transact runs work in one transaction of the application.
-func (a App) transact(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
-	return a.app.Transact(ctx, work)
 }

@@ -122,7 +122,7 @@ func (a App) NextDelivery(ctx context.Context, endpoint ids.ID) (int64, error) {
 // is left alone, and so is an endpoint that has another URL by now: the delivery is sent
 // there, unless the receiver at the previous one has it.
 func (a App) Finish(ctx context.Context, attempt Attempt, result notify.Result, now int64, random uint64) (notify.Endpoint, error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (notify.Endpoint, error) {
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (notify.Endpoint, error) {
 		return finish(ctx, tx, attempt, result, now, random)
 	})
 }

@@ -84,7 +84,7 @@ func readEndpoint(row pgx.CollectableRow) (e notify.Endpoint, err error) {
 
 // CreateEndpoint stores an endpoint, up to the limit of the application.
 func (a App) CreateEndpoint(ctx context.Context, e notify.Endpoint) error {
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		// The lock of the feed keeps two of them from passing the limit at once.
 		if _, err := lock(ctx, tx); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (a App) Endpoint(ctx context.Context, id ids.ID) (notify.Endpoint, error) {
 // UpdateEndpoint applies a patch. An endpoint that becomes enabled gets what waited for
 // it, the oldest first: its job calls ResetDeliveries.
 func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.EndpointPatch, live bool) (e notify.Endpoint, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.Endpoin
 // ResetDeliveries makes the next MaxReset waiting deliveries of an endpoint due as if they
 // had never been tried, the oldest first. The endpoint's ResetAfter is nil after the last.
 func (a App) ResetDeliveries(ctx context.Context, id ids.ID) error {
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		e, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
 		if err != nil || e.ResetAfter == nil {
 			return err
@@ -189,7 +189,7 @@ type Rotation struct {
 // RotateSecret replaces the secret. Only the secret before this one signs too: with an
 // expected revision, a rotation sent twice doesn't replace the one that receivers have.
 func (a App) RotateSecret(ctx context.Context, id ids.ID, r Rotation) (e notify.Endpoint, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if e, err = pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id); err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func storeSecrets(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
 // ResealEndpoints passes each endpoint to seal, which may encrypt its secrets again and
 // reports whether it did, and counts those. The rows are locked meanwhile.
 func (a App) ResealEndpoints(ctx context.Context, seal func(*notify.Endpoint) (changed bool)) (changed int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		changed = 0
 		all, err := pg.Collect(ctx, tx, lockEndpoints, readEndpoint)
 		if err != nil {
@@ -236,7 +236,7 @@ func (a App) ResealEndpoints(ctx context.Context, seal func(*notify.Endpoint) (c
 // DeleteEndpoint removes an endpoint. What waited for it is not sent; its deliveries stay
 // as long as their notifications.
 func (a App) DeleteEndpoint(ctx context.Context, id ids.ID) error {
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ type Addressed struct {
 func (a App) FinishMailing(ctx context.Context, u Unmailed, list []Addressed, now int64) error {
 	// In one order, so that transactions of several applications don't deadlock.
 	slices.SortFunc(list, func(a, b Addressed) int { return bytes.Compare(a.UserID[:], b.UserID[:]) })
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		moved, err := tx.ExecAny(ctx, advanceMailed, u.After, u.Upto)
 		if err != nil || moved == 0 {
 			return err

@@ -48,7 +48,7 @@ type feed struct {
 // returns how many it numbered. When it returns notify.MaxBatch there may be more. Their
 // deliveries are due now, by the application's clock.
 func (a App) Number(ctx context.Context, now int64) (int, error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return number(ctx, tx, now) })
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return number(ctx, tx, now) })
 }
 
 // number reads again after the lock, by a statement of its own: it sees all that the

@@ -44,7 +44,7 @@ var (
 
 // SendTest stores a test notification for one endpoint, due now. It is not in the feed.
 func (a App) SendTest(ctx context.Context, endpoint ids.ID, n notify.Notification) error {
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := pg.Find(ctx, tx, selectEndpoint, readEndpoint, errNoEndpoint, endpoint); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ type replayed struct {
 // Replay makes deliveries of a range due again, at most notify.MaxReplay, and returns
 // how many. What is pending stays as it is.
 func (a App) Replay(ctx context.Context, r Replay) (int, error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return replay(ctx, tx, r) })
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (int, error) { return replay(ctx, tx, r) })
 }
 
 func replay(ctx context.Context, tx *pg.Tx, r Replay) (int, error) {
@@ -164,7 +164,7 @@ func (r Replay) links(e notify.Endpoint, list []replayed, previous int64) (links
 // Redeliver sends a notification again: to one endpoint, or to each that it was sent to
 // when the id is zero. It returns how many deliveries are due now.
 func (a App) Redeliver(ctx context.Context, notification, endpoint ids.ID, now int64) (int, error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (int, error) {
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (int, error) {
 		return redeliver(ctx, tx, notification, endpoint, now)
 	})
 }

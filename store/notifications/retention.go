@@ -56,7 +56,7 @@ var (
 // deliveries, a part of them in one transaction, and reports whether there may be more. The
 // feed then begins later: what is kept has no gap.
 func (a App) Prune(ctx context.Context, before int64) (more bool, err error) {
-	return pg.Return(ctx, a.transact, func(ctx context.Context, tx *pg.Tx) (bool, error) { return prune(ctx, tx, before) })
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (bool, error) { return prune(ctx, tx, before) })
 }
 
 func prune(ctx context.Context, tx *pg.Tx, before int64) (more bool, err error) {

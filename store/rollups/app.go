@@ -16,10 +16,6 @@ type App struct {
 // Open is the usage statistics of one application.
 func Open(app pg.App) App { return App{app: app} }
 
-func (a App) transact(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
-	return a.app.Transact(ctx, work)
-}
-
 // within bounds a run by half of the time that a context leaves, so that the transaction that
 // passes the end is still committed.
 func (a App) within(ctx context.Context) App {
@@ -32,7 +28,3 @@ func (a App) within(ctx context.Context) App {
 
 // timeUsed reports whether a run begins no other transaction.
 func (a App) timeUsed() bool { return !a.end.IsZero() && !time.Now().Before(a.end) }
-
-func (a App) snapshot(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
-	return a.app.Snapshot(ctx, work)
-}

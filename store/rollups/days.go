@@ -69,7 +69,7 @@ func addPortion(ctx context.Context, tx *pg.Tx, from, end int64, first, add, set
 func (a App) inPortions(ctx context.Context, most int, next func(ctx context.Context, tx *pg.Tx, s settled, end int64) (more bool, err error)) error {
 	more := true
 	for range most {
-		err := a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+		err := a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 			if err := setForRollUp(ctx, tx); err != nil {
 				return err
 			}

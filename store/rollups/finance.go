@@ -75,7 +75,7 @@ const liabilityAge = 7 * 24 * 3_600_000
 // RecordLiability adds up what customers hold and owe. It reads every balance of the
 // application.
 func (a App) RecordLiability(ctx context.Context) error {
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if err := setForRollUp(ctx, tx); err != nil {
 			return err
 		}

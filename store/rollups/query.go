@@ -220,7 +220,7 @@ func (a App) WalletUsage(ctx context.Context, q Query, after Row, customers, lim
 // policies: it would sort them to add them up, which takes twice as long, and sort a whole
 // month to find its largest customers.
 func (a App) read(ctx context.Context, work func(context.Context, *pg.Tx) error) error {
-	return a.snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.Conn.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return fmt.Errorf("store: usage: %w", err)
 		}

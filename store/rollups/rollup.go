@@ -92,7 +92,7 @@ func (a App) RollUp(ctx context.Context, margin time.Duration) (s RollUpResult, 
 
 // propose sets the next boundary.
 func (a App) propose(ctx context.Context, margin time.Duration) error {
-	return a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	return a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		if _, err := tx.ExecAny(ctx, ensureProgress); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ type chunkResult struct {
 
 // rollUpChunk adds the next events below the boundary, if it is confirmed.
 func (a App) rollUpChunk(ctx context.Context, length *int64, alone bool) (step chunkResult, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
 		step = chunkResult{}
 		if err := setForRollUp(ctx, tx); err != nil {
 			return err
