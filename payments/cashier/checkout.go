@@ -173,9 +173,7 @@ func (run *operationRun) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	op := run.rec.Operation
-	op.State = billing.OperationDone
-	return run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
+	return run.finishWith(ctx, payments.Completion{Answer: &sub})
 }
 
 // completion completes the operation with the page as its result.

@@ -87,12 +87,11 @@ func (run *operationRun) action(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end := payments.Completion{Operation: run.rec.Operation}
-	end.Operation.State = billing.OperationDone
+	var end payments.Completion
 	if after.Object != "" {
 		end.Jobs = []queue.Job{after}
 	}
-	return run.app.CompleteOperation(ctx, run.fence, end)
+	return run.finishWith(ctx, end)
 }
 
 func (run *operationRun) cancelNow(ctx context.Context, id string) error {

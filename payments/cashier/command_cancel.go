@@ -43,9 +43,7 @@ func (run *operationRun) cancelUnpaid(ctx context.Context) (ended bool, err erro
 		return false, err
 	}
 	sub.CancelAtPeriodEnd = true
-	op := run.rec.Operation
-	op.State = billing.OperationDone
-	return true, run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
+	return true, run.finishWith(ctx, payments.Completion{Answer: &sub})
 }
 
 // completeCancellation completes a cancellation. When the renewal's debit is
@@ -66,9 +64,7 @@ func (run *operationRun) completeCancellation(ctx context.Context) error {
 	if sub.Period.End < s.Period.End {
 		sub.Period = s.Period
 	}
-	op := run.rec.Operation
-	op.State = billing.OperationDone
-	return run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Answer: &sub})
+	return run.finishWith(ctx, payments.Completion{Answer: &sub})
 }
 
 // charged reports whether an invoice takes money, from a card or from the customer's

@@ -213,9 +213,7 @@ func (run *operationRun) changeLocal(ctx context.Context) error {
 		}
 		sub = sub.ClearChanges().Schedule(target)
 	}
-	op := run.rec.Operation
-	op.State = billing.OperationDone
-	return run.app.CompleteOperation(ctx, run.fence, payments.Completion{Operation: op, Subscription: &sub, Answer: &sub})
+	return run.finishWith(ctx, payments.Completion{Subscription: &sub, Answer: &sub})
 }
 
 // recheckFree loads the terms to schedule. The operation may have waited for hours: a

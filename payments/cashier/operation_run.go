@@ -210,6 +210,13 @@ func (run *operationRun) subscription(ctx context.Context) (stripe.Subscription,
 	return *run.remote, nil
 }
 
+// finishWith stores the operation as done, with the rest of its completion.
+func (run *operationRun) finishWith(ctx context.Context, end payments.Completion) error {
+	end.Operation = run.rec.Operation
+	end.Operation.State = billing.OperationDone
+	return run.app.CompleteOperation(ctx, run.fence, end)
+}
+
 // fail stores the operation as failed.
 func (run *operationRun) fail(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), run.c.limits.cleanup)
