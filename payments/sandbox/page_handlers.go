@@ -13,10 +13,6 @@ import (
 	"purser/payments/sandbox/persist"
 )
 
-func (s *Server) showCheckout(w http.ResponseWriter, r *http.Request, p pageRequest) error {
-	return s.checkoutPage(w, r, p, http.StatusOK, "")
-}
-
 // checkoutPage renders the checkout, with the reason of a failed attempt.
 func (s *Server) checkoutPage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
 	seller, err := s.seller(r.Context(), p.app)
@@ -104,23 +100,21 @@ func (s *Server) submitCheckout(w http.ResponseWriter, r *http.Request, p pageRe
 		next, err = account.PaySession(env, p.token, card)
 		return err
 	}
-	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
-		return s.checkoutPage(w, r, p, status, reason)
-	})
+	return s.submitPage(w, r, p, submit, &next, s.checkoutPage)
 }
 
 // submitPage applies the form of a page and redirects, or shows the page again with the
 // reason.
-func (s *Server) submitPage(w http.ResponseWriter, r *http.Request, p pageRequest, change func(*engine.Account, engine.Env) error, next *engine.Step, again func(status int, reason string) error) error {
+func (s *Server) submitPage(w http.ResponseWriter, r *http.Request, p pageRequest, change func(*engine.Account, engine.Env) error, next *engine.Step, again hostedPage) error {
 	err := s.update(r.Context(), p.app, change, p.key)
 	var refused *engine.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Status != http.StatusNotFound:
-		return again(refused.Status, refused.Message)
+		return again(w, r, p, refused.Status, refused.Message)
 	case err != nil:
 		return err
 	case next.Reason != "":
-		return again(http.StatusPaymentRequired, next.Reason)
+		return again(w, r, p, http.StatusPaymentRequired, next.Reason)
 	case next.URL == "":
 		// A checkout without a return URL: its page shows the result.
 		next.URL = r.URL.Path
@@ -130,7 +124,11 @@ func (s *Server) submitPage(w http.ResponseWriter, r *http.Request, p pageReques
 	return nil
 }
 
-func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p pageRequest) error {
+// challengePage renders a challenge that was not answered yet: an attempt leaves none.
+func (s *Server) challengePage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
+	if reason != "" {
+		return &engine.Refusal{Status: status, Message: reason}
+	}
 	var asked pages.Challenge
 	err := s.view(r.Context(), p.app, func(account *engine.Account, _ engine.Env) error {
 		challenge, err := engine.Get(account.Challenges, "authentication", p.token)
@@ -148,7 +146,7 @@ func (s *Server) showChallenge(w http.ResponseWriter, r *http.Request, p pageReq
 	if err != nil {
 		return err
 	}
-	return render(w, r, http.StatusOK, pages.ChallengePage(asked))
+	return render(w, r, status, pages.ChallengePage(asked))
 }
 
 func (s *Server) submitChallenge(w http.ResponseWriter, r *http.Request, p pageRequest) error {
@@ -161,13 +159,7 @@ func (s *Server) submitChallenge(w http.ResponseWriter, r *http.Request, p pageR
 		}
 		return badRequest("result", "The result of an authentication is complete or fail.")
 	}
-	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
-		return &engine.Refusal{Status: status, Message: reason}
-	})
-}
-
-func (s *Server) showInvoice(w http.ResponseWriter, r *http.Request, p pageRequest) error {
-	return s.invoicePage(w, r, p, http.StatusOK, "")
+	return s.submitPage(w, r, p, submit, &next, s.challengePage)
 }
 
 func (s *Server) invoicePage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
@@ -236,17 +228,11 @@ func (s *Server) submitInvoice(w http.ResponseWriter, r *http.Request, p pageReq
 		}
 		return err
 	}
-	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
-		return s.invoicePage(w, r, p, status, reason)
-	})
+	return s.submitPage(w, r, p, submit, &next, s.invoicePage)
 }
 
 // invoicesShown is how many invoices the portal shows.
 const invoicesShown = 24
-
-func (s *Server) showPortal(w http.ResponseWriter, r *http.Request, p pageRequest) error {
-	return s.portalPage(w, r, p, http.StatusOK, "")
-}
 
 func (s *Server) portalPage(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error {
 	seller, err := s.seller(r.Context(), p.app)
@@ -301,7 +287,5 @@ func (s *Server) submitPortal(w http.ResponseWriter, r *http.Request, p pageRequ
 		next, err = account.SaveCard(env, portal, card)
 		return err
 	}
-	return s.submitPage(w, r, p, submit, &next, func(status int, reason string) error {
-		return s.portalPage(w, r, p, status, reason)
-	})
+	return s.submitPage(w, r, p, submit, &next, s.portalPage)
 }

@@ -32,17 +32,22 @@ func (s *Server) pageRoutes(mux *http.ServeMux) {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &engine.Refusal{Status: http.StatusForbidden, Message: "This form was sent from another site."})
 	}))
-	handle := func(path string, at engine.HostedPage, show, submit pageHandler) {
+	handle := func(path string, at engine.HostedPage, show hostedPage, submit pageHandler) {
 		pattern := " /sandbox/apps/{app}/" + path + "/{token}"
-		mux.HandleFunc("GET"+pattern, s.servePage(at, show))
+		mux.HandleFunc("GET"+pattern, s.servePage(at, func(w http.ResponseWriter, r *http.Request, p pageRequest) error {
+			return show(w, r, p, http.StatusOK, "")
+		}))
 		mux.Handle("POST"+pattern, guard.Handler(s.servePage(at, submit)))
 	}
-	handle("checkout", engine.CheckoutPage, s.showCheckout, s.submitCheckout)
-	handle("authenticate", engine.AuthenticatePage, s.showChallenge, s.submitChallenge)
-	handle("invoice", engine.InvoicePage, s.showInvoice, s.submitInvoice)
-	handle("portal", engine.PortalPage, s.showPortal, s.submitPortal)
+	handle("checkout", engine.CheckoutPage, s.checkoutPage, s.submitCheckout)
+	handle("authenticate", engine.AuthenticatePage, s.challengePage, s.submitChallenge)
+	handle("invoice", engine.InvoicePage, s.invoicePage, s.submitInvoice)
+	handle("portal", engine.PortalPage, s.portalPage, s.submitPortal)
 	mux.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, engine.NotFound("page", "")) })
 }
+
+// hostedPage renders a page of an application, with the reason of a failed attempt.
+type hostedPage func(w http.ResponseWriter, r *http.Request, p pageRequest, status int, reason string) error
 
 // pageHandler serves a hosted page of an application.
 type pageHandler func(w http.ResponseWriter, r *http.Request, p pageRequest) error
