@@ -11,7 +11,6 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
@@ -124,7 +123,7 @@ func TestAnAuditLogIsVerifiedInPortions(t *testing.T) {
 	for i := range portion + 1 {
 		noError(t, db.Org(org.ID).By(actor).Rename(t.Context(), fmt.Sprint("Name ", i)))
 	}
-	proxy, err := faultproxy.Start(url)
+	proxy, err := startProxy(url)
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	var reads atomic.Int64

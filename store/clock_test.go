@@ -10,7 +10,6 @@ import (
 	"purser/keys"
 	"purser/metering"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -250,7 +249,7 @@ func TestASuspendedMachineMeasuresAgainByItself(t *testing.T) {
 func TestTheShortestRoundTripCounts(t *testing.T) {
 	t.Parallel()
 	const sample, slow = "clock_timestamp", 3 * time.Second
-	proxy, err := faultproxy.Start(storetest.URL(t))
+	proxy, err := startProxy(storetest.URL(t))
 	noError(t, err)
 	m := newMachine(0)
 	n := openNodeOn(t, proxy.URL(), m)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -76,7 +75,7 @@ func TestReadinessIsProvenByAWrite(t *testing.T) {
 	})
 	t.Run("a silent database is not ready, and is asked in vain for 2 seconds", func(t *testing.T) {
 		t.Parallel()
-		proxy, err := faultproxy.Start(storetest.URL(t))
+		proxy, err := startProxy(storetest.URL(t))
 		noError(t, err)
 		n := openNode(t, withParameter(proxy.URL(), "connect_timeout", "5"), store.EngineOptions{}) // as by default
 		t.Cleanup(proxy.Close)

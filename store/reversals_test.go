@@ -15,7 +15,6 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/reports"
 	"purser/store/storetest"
 	"purser/store/verify"
@@ -96,7 +95,7 @@ func TestReversalsAreSummedBeforeTheWalletIsLocked(t *testing.T) {
 			mustAccept(t, s.nodes[0], s.message("ann", "event"))
 			_, _, err := s.Reverse(t.Context(), reversalOf("event", amountOf(1)))
 			noError(t, err)
-			proxy, err := faultproxy.Start(url)
+			proxy, err := startProxy(url)
 			noError(t, err)
 			t.Cleanup(proxy.Close)
 			met := false

@@ -11,7 +11,6 @@ import (
 	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/rollups"
 	"purser/store/verify"
 )
@@ -75,7 +74,7 @@ func TestAnErasureDuringAVerificationIsNoDifference(t *testing.T) {
 	b.trackLabelled(t, "zoe", 9, "model", "large")
 	b.settle(t)
 	b.finalSums(t, 48)
-	proxy, err := faultproxy.Start(b.url)
+	proxy, err := startProxy(b.url)
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	var met atomic.Bool
@@ -108,7 +107,7 @@ func TestDaysAreVerifiedInPieces(t *testing.T) {
 	exec(t, b.conn, `UPDATE usage_events SET created_at = created_at + $1 WHERE seq = (SELECT max(seq) FROM usage_events)`, rollup.Hour/2)
 	b.settle(t)
 	b.finalSums(t, 48)
-	proxy, err := faultproxy.Start(b.url)
+	proxy, err := startProxy(b.url)
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	var pieces atomic.Int64
@@ -156,7 +155,7 @@ func TestLabelsOfABusyChunkAreAddedInParts(t *testing.T) {
 		SELECT app_id, org_id, (left(tx_id::text, 13) || '-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, wallet_id, key_id, 1000 + n, price_number, 2, created_at, 7, 0,
 			'value ' || n % 2, uuid_send((left(tx_id::text, 13) || '-7000-8001-' || lpad(to_hex(n), 12, '0'))::uuid)
 		FROM usage_events, generate_series(1, $1::int) n WHERE event_id = 'e0'`, events)
-	proxy, err := faultproxy.Start(b.url)
+	proxy, err := startProxy(b.url)
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	const write = "INSERT INTO usage_dimensions"

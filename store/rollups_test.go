@@ -15,7 +15,6 @@ import (
 	"purser/metering"
 	"purser/metering/rollup"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/rollups"
 	"purser/store/verify"
 )
@@ -390,7 +389,7 @@ func TestAllHoursAreVerifiedInWindows(t *testing.T) {
 		b.settle(t)
 	}
 	b.finalSums(t, 48)
-	proxy, err := faultproxy.Start(b.url)
+	proxy, err := startProxy(b.url)
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	const read = "FROM usage_totals t WHERE"
@@ -427,7 +426,7 @@ func TestAVerificationLoadsEachPriceOnce(t *testing.T) {
 	b := keepBooks(t)
 	b.settle(t)
 	b.finalSums(t, 48)
-	proxy, err := faultproxy.Start(b.url)
+	proxy, err := startProxy(b.url)
 	noError(t, err)
 	t.Cleanup(proxy.Close)
 	const load = "SELECT number, feature_id, credit_id, pricing_mode"

@@ -79,7 +79,7 @@ func sourceFiles(t *testing.T) (files []string) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{"backup", "embedded", "faultproxy", "storetest", "testdata"}, path):
+		case entry.IsDir() && slices.Contains([]string{"backup", "embedded", "storetest", "testdata"}, path):
 			return fs.SkipDir
 		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			files = append(files, path)

@@ -9,7 +9,6 @@ import (
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -17,9 +16,9 @@ import (
 
 // newProxiedShop is a shop whose node zero reaches the database through a proxy,
 // and whose other nodes reach it directly.
-func newProxiedShop(tb testing.TB, url string, nodes int) (shop, *faultproxy.Proxy) {
+func newProxiedShop(tb testing.TB, url string, nodes int) (shop, *faultProxy) {
 	tb.Helper()
-	proxy, err := faultproxy.Start(url)
+	proxy, err := startProxy(url)
 	noError(tb, err)
 	s := shop{nodes: []node{openNode(tb, proxy.URL(), store.EngineOptions{})}}
 	tb.Cleanup(proxy.Close) // before the node, which would wait for a silent server
@@ -74,7 +73,7 @@ func TestKeyIsRevokedWhileACommitIsUnknown(t *testing.T) {
 			s, proxy := newProxiedShop(t, url, 2)
 			s.credit(t, "ann", 1000)
 			s.warm(t, s.nodes[0], "ann", c.warm)
-			proxy.Plan(once(faultproxy.AfterCommit))
+			proxy.Plan(once(afterCommit))
 			proxy.Before("COMMIT", func() {
 				proxy.Before("BEGIN", func() {
 					if _, err := s.on(s.nodes[1]).RevokeKey(t.Context(), s.key.ID, moment); err != nil {
@@ -83,7 +82,7 @@ func TestKeyIsRevokedWhileACommitIsUnknown(t *testing.T) {
 				})
 			})
 			mustAccept(t, s.nodes[0], s.message("ann", "event"))
-			if proxy.Struck(faultproxy.AfterCommit) != 1 {
+			if proxy.Struck(afterCommit) != 1 {
 				t.Error("no reply was lost")
 			}
 			soundBooks(t, url, s.tenant)
@@ -92,12 +91,12 @@ func TestKeyIsRevokedWhileACommitIsUnknown(t *testing.T) {
 }
 
 // once plans a fault for the first commit alone.
-func once(f faultproxy.Fault) faultproxy.Plan {
-	return func(n int) faultproxy.Fault {
+func once(f commitFault) faultPlan {
+	return func(n int) commitFault {
 		if n == 1 {
 			return f
 		}
-		return faultproxy.None
+		return noFault
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"purser/fault"
 	"purser/metering"
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -30,7 +29,7 @@ func TestACutBatchCanBeSentAgain(t *testing.T) {
 	for w := range wallets {
 		s.credit(t, numbered("wallet", w), 1_000_000_000)
 	}
-	faults := []faultproxy.Fault{faultproxy.AfterCommit, faultproxy.BeforeCommit, faultproxy.MidRow}
+	faults := []commitFault{afterCommit, beforeCommit, midRow}
 	for b := range batches {
 		batch := s.messages(numbered("batch", b), size, wallets)
 		proxy.Plan(once(faults[b%len(faults)]))

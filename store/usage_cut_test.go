@@ -9,7 +9,6 @@ import (
 
 	"purser/fault"
 	"purser/metering"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -29,21 +28,21 @@ func TestCutConnectionsLoseAndDoubleNothing(t *testing.T) {
 		s.warm(t, s.nodes[0], numbered("wallet", w), w%2 == 0)
 	}
 	s.credit(t, "poor", 40*messagePrice)
-	proxy.Plan(func(int) faultproxy.Fault {
+	proxy.Plan(func(int) commitFault {
 		switch n := random.IntN(20); {
 		case n < 8:
-			return faultproxy.AfterCommit
+			return afterCommit
 		case n < 10:
-			return faultproxy.BeforeCommit
+			return beforeCommit
 		case n < 12:
-			return faultproxy.MidRow
+			return midRow
 		default:
-			return faultproxy.None
+			return noFault
 		}
 	})
 
 	var all []outcome
-	for wave := 0; proxy.Struck(faultproxy.AfterCommit) < lostReplies; wave++ {
+	for wave := 0; proxy.Struck(afterCommit) < lostReplies; wave++ {
 		outcomes := make([]outcome, workers*perWave)
 		var done sync.WaitGroup
 		for w := range workers {
@@ -62,7 +61,7 @@ func TestCutConnectionsLoseAndDoubleNothing(t *testing.T) {
 		all = append(all, outcomes...)
 	}
 	proxy.Plan(nil)
-	for _, f := range []faultproxy.Fault{faultproxy.BeforeCommit, faultproxy.AfterCommit, faultproxy.MidRow} {
+	for _, f := range []commitFault{beforeCommit, afterCommit, midRow} {
 		t.Logf("%s: %d cuts", f, proxy.Struck(f))
 		if proxy.Struck(f) == 0 {
 			t.Errorf("no connection was cut %s", f)
@@ -108,7 +107,7 @@ func TestDepositSurvivesACutConnection(t *testing.T) {
 	cut := s.on(s.nodes[0])
 	var sum metering.Amount
 	for i := range deposits {
-		for _, f := range []faultproxy.Fault{faultproxy.BeforeCommit, faultproxy.AfterCommit} {
+		for _, f := range []commitFault{beforeCommit, afterCommit} {
 			proxy.Plan(once(f))
 			requested := depositOf("ann", "tokens", metering.Amount(i), freshID())
 			made, duplicate, err := cut.Deposit(t.Context(), requested)
@@ -124,13 +123,13 @@ func TestDepositSurvivesACutConnection(t *testing.T) {
 			}
 		}
 	}
-	if struck := proxy.Struck(faultproxy.BeforeCommit) + proxy.Struck(faultproxy.AfterCommit); struck != 2*deposits {
+	if struck := proxy.Struck(beforeCommit) + proxy.Struck(afterCommit); struck != 2*deposits {
 		t.Errorf("%d cuts", struck)
 	}
 
 	// Inside a row the caller may get no answer, and sends the same again.
 	for i := range deposits {
-		proxy.Plan(once(faultproxy.MidRow))
+		proxy.Plan(once(midRow))
 		requested := depositOf("ann", "tokens", metering.Amount(i), freshID())
 		sum += requested.Amount
 		made, _, err := cut.Deposit(t.Context(), requested)
@@ -145,7 +144,7 @@ func TestDepositSurvivesACutConnection(t *testing.T) {
 			t.Errorf("a deposit sent again is %v, %v", made, err)
 		}
 	}
-	if proxy.Struck(faultproxy.MidRow) == 0 {
+	if proxy.Struck(midRow) == 0 {
 		t.Error("no connection was cut inside a row")
 	}
 	if got := s.balance(t, "ann"); got != sum {
@@ -174,7 +173,7 @@ func TestSilentServerIsWaitedForOnlySoLong(t *testing.T) {
 			s, proxy := newProxiedShop(t, url, 2)
 			// A round trip takes milliseconds. A machine on which the time of one was over before
 			// the commit gets more.
-			for trip := 3 * time.Second; proxy.Struck(faultproxy.BlackHole) == 0; trip *= 2 {
+			for trip := 3 * time.Second; proxy.Struck(blackHole) == 0; trip *= 2 {
 				if trip > patience {
 					t.Fatal("no commit in time")
 				}
@@ -186,9 +185,9 @@ func TestSilentServerIsWaitedForOnlySoLong(t *testing.T) {
 					deadline = trip - time.Millisecond
 				}
 				s.nodes[0].usage.SetTimeouts(deadline, trip)
-				proxy.Plan(once(faultproxy.BlackHole))
+				proxy.Plan(once(blackHole))
 				o := trackOutcome(s.nodes[0], s.message(identity, event))
-				if proxy.Struck(faultproxy.BlackHole) == 0 {
+				if proxy.Struck(blackHole) == 0 {
 					continue
 				}
 				if o.String() != c.want || o.took < min(trip, deadline) {

@@ -12,7 +12,6 @@ import (
 
 	"purser/ids"
 	"purser/metering"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -45,14 +44,14 @@ func TestWalletIsLinearizable(t *testing.T) {
 		t.Parallel()
 		s, proxy := newProxiedShop(t, url, 2)
 		random := rand.New(rand.NewPCG(seed, 1))
-		proxy.Plan(func(int) faultproxy.Fault {
+		proxy.Plan(func(int) commitFault {
 			if random.IntN(10) > 0 {
-				return faultproxy.None
+				return noFault
 			}
-			return []faultproxy.Fault{faultproxy.BeforeCommit, faultproxy.AfterCommit, faultproxy.MidRow}[random.IntN(3)]
+			return []commitFault{beforeCommit, afterCommit, midRow}[random.IntN(3)]
 		})
 		linearHistories(t, s, seed, broken)
-		if proxy.Struck(faultproxy.AfterCommit) == 0 {
+		if proxy.Struck(afterCommit) == 0 {
 			t.Error("no reply was lost")
 		}
 		soundBooks(t, url, s.tenant)

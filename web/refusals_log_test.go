@@ -8,39 +8,32 @@ import (
 	"testing"
 
 	"purser/ids"
-	"purser/store"
-	"purser/store/faultproxy"
-	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
-	"purser/web/site"
 )
 
 // The session does not open: the authenticator is added after the password was checked.
 func TestASignInWithoutASessionIsLoggedAsRefused(t *testing.T) {
 	t.Parallel()
-	direct := newHarness(t)
-	b := direct.join(t, tenancy.Support)
+	r := newHarness(t)
+	b := r.join(t, tenancy.Support)
 	b.withPassword(t)
-	b.signIn(t)
-	proxy, err := faultproxy.Start(storetest.URL(t))
-	noError(t, err)
-	t.Cleanup(proxy.Close)
-	db, err := store.Open(t.Context(), proxy.URL(), store.Options{})
-	noError(t, err)
-	t.Cleanup(db.Close)
-	r := newHarnessAt(t, storetest.URL(t), Options{Options: site.Options{Store: db}})
 	var log bytes.Buffer
 	r.site.Log = slog.New(slog.NewJSONHandler(&log, nil))
-	proxy.Before("SELECT changed_at FROM passwords", func() {
-		token := b.cookies[direct.site.SessionCookie()].Value
-		if err := direct.db.User(b.user.ID).AddFactor(t.Context(), people.Factor{SealedSeed: []byte("seed")}, nil, token, b.actor()); err != nil {
-			t.Error(err)
-		}
-	})
+	change := storetest.Session(t, r.url)
+	change("BEGIN")
+	change(`SELECT FROM passwords WHERE user_id = '` + b.user.ID.String() + `' FOR UPDATE`)
+	late, answered := r.browser(), make(chan seen, 1)
+	go func() { answered <- late.login(t, b.user.Email, password) }()
+	change(`DO $$ BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))) LOOP
+			PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
+		END LOOP;
+	END $$`)
+	change(`INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ('` + b.user.ID.String() + `', 'seed', 1, 0)`)
+	change("COMMIT")
 
-	late := r.browser()
-	if got := late.login(t, b.user.Email, password); got.status != http.StatusSeeOther || late.get(t, "/account").status == http.StatusOK {
+	if got := <-answered; got.status != http.StatusSeeOther || late.get(t, "/account").status == http.StatusOK {
 		t.Fatalf("status %d", got.status)
 	}
 	if got := log.String(); strings.Contains(got, "signed in") || !strings.Contains(got, `"sign-in refused"`) || !strings.Contains(got, b.user.ID.Format(ids.User)) {

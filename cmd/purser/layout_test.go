@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"store":              with(nouns, "store/internal/identities", "store/internal/ledger", "store/internal/limits", "store/internal/pg", "store/internal/wire", "store/notifications", "store/payments", "store/people", "store/queue", "store/reports", "store/rollups", "store/verify"),
 	"store/embedded/...": {"store/embedded/..."},
 	"store/backup":       {"store/embedded", "store/embedded/flock"},
-	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits", "store/queue"),
+	"store/storetest":    with(nouns, "migrations", "store", "store/embedded/...", "store/internal/limits"),
 
 	// The kernel: transactions and statements. Above it the queue, then what changes a
 	// wallet, then the areas, which do not know each other.
@@ -89,7 +89,6 @@ var mayImport = map[string][]string{
 
 	// How long a session may take, which test processes relax.
 	"store/internal/limits": {},
-	"store/faultproxy":      {},
 
 	// It embeds the files of the module's root.
 	"purser": {},
@@ -133,10 +132,9 @@ var mayImport = map[string][]string{
 	"deploy": {},
 }
 
-// testPackages start a Postgres and a browser for tests, and break the connections to
-// Postgres. The tests of a package may use them when its code may use the store, and so
+// testPackages start a Postgres and a browser for tests. The tests of a package may use them when its code may use the store, and so
 // may their own; no other code may.
-var testPackages = []string{"store/storetest", "store/faultproxy", "web/browsertest", "mail/mailtest"}
+var testPackages = []string{"store/storetest", "web/browsertest", "mail/mailtest"}
 
 // testsMayImport lists what only the tests of a package may import.
 var testsMayImport = map[string][]string{

@@ -1,4 +1,4 @@
-package faultproxy
+package store_test
 
 import (
 	"bufio"
@@ -29,21 +29,21 @@ const (
 // maxFrame is far beyond what any test sends: past it the framing was lost.
 const maxFrame = 64 << 20
 
-var errFraming = errors.New("faultproxy: this is not Postgres's framing")
+var errFraming = errors.New("fault proxy: this is not Postgres's framing")
 
-// frame is one message, with its header.
-type frame []byte
+// proxyFrame is one message, with its header.
+type proxyFrame []byte
 
-func (f frame) kind() byte   { return f[0] }
-func (f frame) body() []byte { return f[5:] }
+func (f proxyFrame) kind() byte   { return f[0] }
+func (f proxyFrame) body() []byte { return f[5:] }
 
-// text reads the string that starts the body, and what follows it.
-func text(body []byte) (string, []byte) {
+// frameText reads the string that starts the body, and what follows it.
+func frameText(body []byte) (string, []byte) {
 	before, after, _ := bytes.Cut(body, []byte{0})
 	return string(before), after
 }
 
-func readFrame(r *bufio.Reader) (frame, error) {
+func readFrame(r *bufio.Reader) (proxyFrame, error) {
 	header, err := r.Peek(5)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package faultproxy_test
+package store_test
 
 import (
 	"context"
@@ -9,11 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
-func TestFaults(t *testing.T) {
+func TestProxyFaults(t *testing.T) {
 	t.Parallel()
 	url := storetest.FreshURL(t)
 	direct := connect(t, url)
@@ -31,20 +30,20 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run("hit the commit "+way.name, func(t *testing.T) {
 			for _, c := range []struct {
-				fault     faultproxy.Fault
+				fault     commitFault
 				fails     bool
 				committed bool
 			}{
-				{faultproxy.None, false, true},
-				{faultproxy.BeforeCommit, true, false},
-				{faultproxy.AfterCommit, true, true},
-				{faultproxy.BlackHole, true, true},
+				{noFault, false, true},
+				{beforeCommit, true, false},
+				{afterCommit, true, true},
+				{blackHole, true, true},
 			} {
-				proxy := start(t, url)
+				proxy := newProxy(t, url)
 				conn := connect(t, proxy.URL())
-				proxy.Plan(func(int) faultproxy.Fault { return c.fault })
+				proxy.Plan(func(int) commitFault { return c.fault })
 				ctx := t.Context()
-				if c.fault == faultproxy.BlackHole {
+				if c.fault == blackHole {
 					ctx = untilStruck(ctx, proxy, c.fault)
 				}
 				note := way.name + ", " + c.fault.String()
@@ -52,13 +51,13 @@ func TestFaults(t *testing.T) {
 				if (err != nil) != c.fails {
 					t.Errorf("%s: the client got %v", c.fault, err)
 				}
-				if c.fault == faultproxy.BlackHole && !errors.Is(err, context.Canceled) {
+				if c.fault == blackHole && !errors.Is(err, context.Canceled) {
 					t.Errorf("the client did not have to wait: %v", err)
 				}
 				if got := written(t, direct, note); got != c.committed {
 					t.Errorf("%s: committed is %t", c.fault, got)
 				}
-				if c.fault != faultproxy.None && proxy.Struck(c.fault) != 1 {
+				if c.fault != noFault && proxy.Struck(c.fault) != 1 {
 					t.Errorf("%s struck %d times", c.fault, proxy.Struck(c.fault))
 				}
 			}
@@ -66,27 +65,27 @@ func TestFaults(t *testing.T) {
 	}
 
 	t.Run("end a connection inside a row", func(t *testing.T) {
-		proxy := start(t, url)
+		proxy := newProxy(t, url)
 		conn := connect(t, proxy.URL())
-		proxy.Plan(func(int) faultproxy.Fault { return faultproxy.MidRow })
+		proxy.Plan(func(int) commitFault { return midRow })
 		if err := writeSimply(t.Context(), conn, "before the row"); err != nil {
 			t.Fatal(err)
 		}
 		var text string
 		err := conn.QueryRow(t.Context(), "SELECT repeat('long ', 1000)").Scan(&text)
-		if err == nil || text != "" || proxy.Struck(faultproxy.MidRow) != 1 {
+		if err == nil || text != "" || proxy.Struck(midRow) != 1 {
 			t.Errorf("a row of %d bytes arrived, %v", len(text), err)
 		}
 	})
 }
 
-func TestPlanCountsCommitsOverAllConnections(t *testing.T) {
+func TestProxyPlanCountsCommitsOverAllConnections(t *testing.T) {
 	t.Parallel()
-	proxy := start(t, storetest.URL(t))
+	proxy := newProxy(t, storetest.URL(t))
 	var asked []int
-	proxy.Plan(func(n int) faultproxy.Fault {
+	proxy.Plan(func(n int) commitFault {
 		asked = append(asked, n)
-		return faultproxy.None
+		return noFault
 	})
 	for range 2 {
 		conn := connect(t, proxy.URL())
@@ -104,9 +103,9 @@ func TestPlanCountsCommitsOverAllConnections(t *testing.T) {
 	}
 }
 
-func TestHookRunsOnceBeforeItsStatement(t *testing.T) {
+func TestProxyHookRunsOnceBeforeItsStatement(t *testing.T) {
 	t.Parallel()
-	proxy := start(t, storetest.URL(t))
+	proxy := newProxy(t, storetest.URL(t))
 	conn := connect(t, proxy.URL())
 	runs := 0
 	proxy.Before("pg_sleep", func() { runs++ })
@@ -120,9 +119,9 @@ func TestHookRunsOnceBeforeItsStatement(t *testing.T) {
 	}
 }
 
-func start(t *testing.T, url string) *faultproxy.Proxy {
+func newProxy(t *testing.T, url string) *faultProxy {
 	t.Helper()
-	proxy, err := faultproxy.Start(url)
+	proxy, err := startProxy(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +131,7 @@ func start(t *testing.T, url string) *faultproxy.Proxy {
 
 // untilStruck ends when the fault has happened: a client of a silent peer gives up
 // then.
-func untilStruck(ctx context.Context, proxy *faultproxy.Proxy, f faultproxy.Fault) context.Context {
+func untilStruck(ctx context.Context, proxy *faultProxy, f commitFault) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
@@ -141,16 +140,6 @@ func untilStruck(ctx context.Context, proxy *faultproxy.Proxy, f faultproxy.Faul
 		}
 	}()
 	return ctx
-}
-
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
 }
 
 const insertNote = "INSERT INTO notes VALUES ($1)"

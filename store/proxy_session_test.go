@@ -1,4 +1,4 @@
-package faultproxy
+package store_test
 
 import (
 	"bufio"
@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 )
 
-// session is one client's connection, carried through.
-type session struct {
-	proxy    *Proxy
+// proxySession is one client's connection, carried through.
+type proxySession struct {
+	proxy    *faultProxy
 	client   net.Conn
 	server   net.Conn
 	prepared map[string]string // statements by name, as the client sends them
 
-	armed  atomic.Int32 // the Fault that the server's next messages meet
+	armed  atomic.Int32 // the commitFault that the server's next messages meet
 	silent atomic.Bool  // nothing passes any more
 }
 
-func (p *Proxy) serve(client net.Conn) {
+func (p *faultProxy) serve(client net.Conn) {
 	if !p.keep(client) {
 		_ = client.Close()
 		return
@@ -52,7 +52,7 @@ func (p *Proxy) serve(client net.Conn) {
 	if _, err := server.Write(startup); err != nil || code == cancelRequest {
 		return
 	}
-	s := &session{proxy: p, client: client, server: server, prepared: make(map[string]string)}
+	s := &proxySession{proxy: p, client: client, server: server, prepared: make(map[string]string)}
 	var ways sync.WaitGroup
 	ways.Go(func() { s.carry(fromClient, server, s.sent) })
 	ways.Go(func() { s.carry(bufio.NewReader(server), client, s.received) })
@@ -61,7 +61,7 @@ func (p *Proxy) serve(client net.Conn) {
 
 // carry passes messages on until one side ends or a fault ends both. The look
 // says how much of the message passes, and whether anything may come after it.
-func (s *session) carry(from *bufio.Reader, to net.Conn, look func(frame) (pass int, more bool)) {
+func (s *proxySession) carry(from *bufio.Reader, to net.Conn, look func(proxyFrame) (pass int, more bool)) {
 	defer s.cut()
 	out := bufio.NewWriter(to)
 	for {
@@ -90,25 +90,25 @@ func (s *session) carry(from *bufio.Reader, to net.Conn, look func(frame) (pass 
 	}
 }
 
-func (s *session) cut() {
+func (s *proxySession) cut() {
 	_ = s.client.Close()
 	_ = s.server.Close()
 }
 
 // sent looks at what the client sends.
-func (s *session) sent(f frame) (pass int, more bool) {
+func (s *proxySession) sent(f proxyFrame) (pass int, more bool) {
 	var sql string
 	switch f.kind() {
 	case clientParse:
-		name, rest := text(f.body())
-		s.prepared[name], _ = text(rest)
+		name, rest := frameText(f.body())
+		s.prepared[name], _ = frameText(rest)
 		return len(f), true
 	case clientBind:
-		_, rest := text(f.body())
-		name, _ := text(rest)
+		_, rest := frameText(f.body())
+		name, _ := frameText(rest)
 		sql = s.prepared[name]
 	case clientQuery:
-		sql, _ = text(f.body())
+		sql, _ = frameText(f.body())
 	default:
 		return len(f), true
 	}
@@ -121,10 +121,10 @@ func (s *session) sent(f frame) (pass int, more bool) {
 	return len(f), true
 }
 
-func (s *session) commit(f frame) (pass int, more bool) {
+func (s *proxySession) commit(f proxyFrame) (pass int, more bool) {
 	switch fault := s.proxy.nextFault(); fault {
-	case None:
-	case BeforeCommit:
+	case noFault:
+	case beforeCommit:
 		s.proxy.strike(fault)
 		return 0, false
 	default:
@@ -134,26 +134,26 @@ func (s *session) commit(f frame) (pass int, more bool) {
 }
 
 // received looks at what the server sends.
-func (s *session) received(f frame) (pass int, more bool) {
-	fault := Fault(s.armed.Load())
+func (s *proxySession) received(f proxyFrame) (pass int, more bool) {
+	fault := commitFault(s.armed.Load())
 	switch {
-	case fault == AfterCommit && isCommitted(f):
+	case fault == afterCommit && isCommitted(f):
 		s.proxy.strike(fault)
 		return 0, false
-	case fault == MidRow && f.kind() == serverDataRow:
+	case fault == midRow && f.kind() == serverDataRow:
 		s.proxy.strike(fault)
 		return len(f) / 2, false
-	case fault == BlackHole && isCommitted(f):
+	case fault == blackHole && isCommitted(f):
 		s.proxy.strike(fault)
 		s.silent.Store(true)
 	}
 	return len(f), true
 }
 
-func isCommitted(f frame) bool {
+func isCommitted(f proxyFrame) bool {
 	if f.kind() != serverCommandComplete {
 		return false
 	}
-	tag, _ := text(f.body())
+	tag, _ := frameText(f.body())
 	return tag == "COMMIT"
 }

@@ -1,4 +1,4 @@
-package faultproxy
+package store_test
 
 import (
 	"cmp"
@@ -12,8 +12,11 @@ import (
 	"sync/atomic"
 )
 
-// Proxy stands between clients and one Postgres.
-type Proxy struct {
+// faultProxy stands between clients and one Postgres, on the loopback. It reads the framing
+// of Postgres's protocol, so a test can end a connection at the one message it is about. A
+// fault is planned by the number of the COMMIT that passes, over all connections, so a plan
+// from a seed can be drawn again; whatever is not broken passes unchanged. It declines TLS.
+type faultProxy struct {
 	listener net.Listener
 	database *url.URL
 	network  string // of the server
@@ -22,24 +25,24 @@ type Proxy struct {
 	silence  atomic.Bool
 
 	mu      sync.Mutex
-	plan    Plan
+	plan    faultPlan
 	commits int
-	struck  map[Fault]int
-	hooks   []hook
+	struck  map[commitFault]int
+	hooks   []proxyHook
 	open    map[net.Conn]struct{}
 	closed  bool
 }
 
-// Start listens on the loopback for clients of the database.
-func Start(databaseURL string) (*Proxy, error) {
+// startProxy listens on the loopback for clients of the database.
+func startProxy(databaseURL string) (*faultProxy, error) {
 	database, err := url.Parse(databaseURL)
 	if err != nil {
-		return nil, errors.New("faultproxy: the database's address cannot be read")
+		return nil, errors.New("fault proxy: the database's address cannot be read")
 	}
-	p := &Proxy{database: database, struck: make(map[Fault]int), open: make(map[net.Conn]struct{})}
+	p := &faultProxy{database: database, struck: make(map[commitFault]int), open: make(map[net.Conn]struct{})}
 	p.network, p.address = serverOf(database)
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("faultproxy: %w", err)
+		return nil, fmt.Errorf("fault proxy: %w", err)
 	}
 	p.sessions.Go(p.accept)
 	return p, nil
@@ -63,7 +66,7 @@ func serverOf(database *url.URL) (network, address string) {
 }
 
 // URL is the database's address through the proxy.
-func (p *Proxy) URL() string {
+func (p *faultProxy) URL() string {
 	through := *p.database
 	query := through.Query()
 	_, port, _ := net.SplitHostPort(p.listener.Addr().String())
@@ -75,7 +78,7 @@ func (p *Proxy) URL() string {
 }
 
 // Close ends every connection.
-func (p *Proxy) Close() {
+func (p *faultProxy) Close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.closed = true
@@ -86,7 +89,7 @@ func (p *Proxy) Close() {
 	p.sessions.Wait()
 }
 
-func (p *Proxy) accept() {
+func (p *faultProxy) accept() {
 	for {
 		client, err := p.listener.Accept()
 		if err != nil {
@@ -97,7 +100,7 @@ func (p *Proxy) accept() {
 }
 
 // keep remembers a connection so that Close can end it; false after Close.
-func (p *Proxy) keep(conn net.Conn) bool {
+func (p *faultProxy) keep(conn net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
@@ -106,7 +109,7 @@ func (p *Proxy) keep(conn net.Conn) bool {
 	return !p.closed
 }
 
-func (p *Proxy) drop(conn net.Conn) {
+func (p *faultProxy) drop(conn net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, conn)
@@ -114,7 +117,7 @@ func (p *Proxy) drop(conn net.Conn) {
 }
 
 // takeHooks gives the hooks that wait for the statement, each of them once.
-func (p *Proxy) takeHooks(sql string) (due []func()) {
+func (p *faultProxy) takeHooks(sql string) (due []func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kept := p.hooks[:0]
