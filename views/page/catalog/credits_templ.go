@@ -71,7 +71,7 @@ func Credits(l CreditList) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = copyLink(l.Copy).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.ButtonLink(l.Copy, "Copy to live").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -79,7 +79,7 @@ func Credits(l CreditList) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = newButton(l.MayEdit, l.Base, "New credit").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.NewLink(l.MayEdit, l.Base, "New credit").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -106,7 +106,7 @@ func Credits(l CreditList) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = newButton(l.MayEdit, l.Base, "New credit").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.NewLink(l.MayEdit, l.Base, "New credit").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -84,7 +84,7 @@ func Plans(l PlanList) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = copyLink(l.Copy).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.ButtonLink(l.Copy, "Copy to live").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -92,7 +92,7 @@ func Plans(l PlanList) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = newButton(l.MayEdit, l.Base, "New plan").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.NewLink(l.MayEdit, l.Base, "New plan").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -119,7 +119,7 @@ func Plans(l PlanList) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = newButton(l.MayEdit, l.Base, "New plan").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.NewLink(l.MayEdit, l.Base, "New plan").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

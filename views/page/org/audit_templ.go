@@ -316,11 +316,9 @@ func AuditLogPage(a AuditLog) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if a.Unfinished {
-				templ_7745c5c3_Err = component.Unfinished(len(a.Entries)).Render(ctx, templ_7745c5c3_Buffer)
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
+			templ_7745c5c3_Err = component.Unfinished(a.Unfinished, len(a.Entries)).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = component.Pager(a.Pages).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

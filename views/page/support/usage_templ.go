@@ -371,7 +371,7 @@ func usageFound(u UsageExplorer) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = onward(u.Empty.Events, "Show events").Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = component.ButtonLink(u.Empty.Events, "Show events").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
