@@ -116,8 +116,6 @@ func gallerySyncStates() []component.SyncState {
 
 func galleryClash() component.Clash {
 	return component.Clash{
-		Who:  "Grace Hopper",
-		When: galleryMoment,
 		Rows: []component.Difference{
 			{Label: "Name", Yours: "Chat message", Theirs: "Chat message"},
 			{Label: "Cost", Yours: "0.25", Theirs: "0.3"},

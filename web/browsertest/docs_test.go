@@ -95,14 +95,13 @@ func quickstart(t *testing.T) supportpage.Quickstart {
 			Org: layout.Place{Name: "Acme", Href: "/o/acme"}, App: layout.Application{Place: layout.Place{Name: "Chat", Href: "/o/acme/a/chat"}},
 			Nav: layout.AppNav("/o/acme/a/chat", tenancy.AllPermissions()),
 		},
-		Path:      "/quickstart",
-		Steps:     []component.Step{{Text: "Create an API key", Done: true}, {Text: "Send an event", Hint: "Returns the charge."}},
-		Missing:   []component.CommandLine{{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()}},
-		Languages: docs.Languages,
-		Language:  docs.FindLanguage("go"),
-		Snippet:   snippet,
-		Call:      call,
-		Failures:  []supportpage.FailedCall{{At: moment, Method: "POST", Route: "/v1/events", Status: http.StatusNotFound, Code: fault.FeatureNotFound}},
+		Path:     "/quickstart",
+		Steps:    []component.Step{{Text: "Create an API key", Done: true}, {Text: "Send an event", Hint: "Returns the charge."}},
+		Missing:  []component.CommandLine{{ID: "fund-wallet", Label: "Fund a wallet", Text: call.FundWallet()}},
+		Language: docs.FindLanguage("go"),
+		Snippet:  snippet,
+		Call:     call,
+		Failures: []supportpage.FailedCall{{At: moment, Method: "POST", Route: "/v1/events", Status: http.StatusNotFound, Code: fault.FeatureNotFound}},
 	}
 }
 

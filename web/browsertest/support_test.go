@@ -120,7 +120,7 @@ func supportPages() map[string]view {
 		"charge":          supportpage.Transaction(charge),
 		"adjustment":      supportpage.Transaction(adjusted),
 		"charge-reversed": supportpage.Transaction(returned),
-		"reverse": supportpage.ReversePage(supportpage.ReverseForm{Frame: frame("wallets"), Path: app + "/transactions/x", ID: charge.ID, Identity: hostile, CreditKey: "tokens",
+		"reverse": supportpage.ReversePage(supportpage.ReverseForm{Frame: frame("wallets"), Path: app + "/transactions/x", Identity: hostile, CreditKey: "tokens",
 			Left: metering.MaxAmount, EntryID: "txn_x", Amount: "much", Answered: component.Answered{Problems: refused}}),
 		"check": supportpage.Check(supportpage.CheckForm{Frame: frame("check"), Path: app + "/check", Identity: hostile, Features: options, Quantity: "3", Answer: &supportpage.CheckAnswer{
 			Code: "insufficient_balance", Title: "Denied: the balance does not cover the charge.", Balance: balances[1], Allowance: used.Allowance, Period: used.Period, WalletHref: app + "/wallets/x",

@@ -38,12 +38,11 @@ func (s *Pages) quickstart(req *site.Request) (site.Response, error) {
 	}
 	language, remember := req.ExampleLanguage()
 	q := supportpage.Quickstart{
-		Path:      req.AppPath("quickstart"),
-		Steps:     firstSteps(req, progress),
-		Languages: docs.Languages,
-		Language:  language,
-		Done:      progress.IsUsed,
-		Events:    req.LinkIfPermitted(tenancy.JournalRead, "events"),
+		Path:     req.AppPath("quickstart"),
+		Steps:    firstSteps(req, progress),
+		Language: language,
+		Done:     progress.IsUsed,
+		Events:   req.LinkIfPermitted(tenancy.JournalRead, "events"),
 	}
 	call, hasFeature, err := firstCall(req, progress)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"purser/ids"
 	"purser/store"
 	"purser/store/payments"
-	"purser/tenancy"
 	"purser/views/component"
 	settingspage "purser/views/page/settings"
 	"purser/web/site"
@@ -51,7 +50,7 @@ func (s *Pages) sandboxView(req *site.Request) (settingspage.SandboxPanel, error
 	if err != nil {
 		return settingspage.SandboxPanel{}, err
 	}
-	view := settingspage.SandboxPanel{Path: req.AppPath("sandbox"), Settings: req.LinkIfPermitted(tenancy.SettingsWrite, "settings"), API: provider.API, Stripe: provider.Stripe, Now: req.Now(), Ahead: req.ClockOffset}
+	view := settingspage.SandboxPanel{Path: req.AppPath("sandbox"), API: provider.API, Stripe: provider.Stripe, Now: req.Now(), Ahead: req.ClockOffset}
 	if !provider.Stripe {
 		if view.Held, view.Waiting, err = s.Controls.Webhooks(req.Context, req.App.ID); err != nil {
 			return view, err

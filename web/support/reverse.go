@@ -93,7 +93,7 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 
 func reverseView(req *site.Request, e reports.EventFound, left metering.Amount, form supportpage.ReverseForm) supportpage.ReverseForm {
 	form.Frame, form.Path = req.Frame("Reverse charge", "wallets"), req.TransactionPath(e.TransactionID)
-	form.ID, form.Identity, form.CreditKey = e.TransactionID.Format(ids.Transaction), e.Identity, e.CreditKey
+	form.Identity, form.CreditKey = e.Identity, e.CreditKey
 	form.Left = left
 	return form
 }

@@ -188,7 +188,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.makeKey()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("make-key", "create an API key", s.Program+" keys create --org Acme --app Chat --preset setup")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -196,7 +196,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.holdKey()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("hold-key", "set the API key", "read -r PURSER_KEY && export PURSER_KEY")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -204,7 +204,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.defineCredit()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("define-credit", "create a credit", s.call().DefineCredit())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -212,7 +212,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.fundWallet()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("fund-wallet", "deposit credits", s.call().FundWallet())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -220,7 +220,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.priceFeature()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("price-feature", "create a feature", s.call().PriceFeature())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -228,7 +228,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.sendEvent()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("send-event", "send an event", s.call().TrackUsage())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -236,7 +236,7 @@ func firstSteps(s Start) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(s.readWallet()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = component.Command(command("read-wallet", "get the wallet", s.call().ReadWallet())).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -388,7 +388,7 @@ func copyChanges(c Copy) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "confirm", Text: "Type " + c.Name + " to confirm", Error: c.Wrong("confirm")}, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = component.Field(component.ConfirmName(c.Name, c.Wrong("confirm"))).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -276,7 +276,7 @@ func Credit(f CreditForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = clash(f.Answered, f.action()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Overwrite(f.Answered, f.action()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -144,7 +144,7 @@ func NotificationPage(d NotificationDetail) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = component.Fact("Customer", customer(NotificationRow{Notification: d.Notification, WalletHref: d.WalletHref})).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Fact("Customer", component.CustomerOrNone(d.Notification.Identity, d.WalletHref)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

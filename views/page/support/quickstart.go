@@ -10,17 +10,16 @@ import (
 // Quickstart leads from a new application to its first event. A step is done when its
 // result exists.
 type Quickstart struct {
-	Frame     layout.Frame
-	Path      string // of this page
-	Steps     []component.Step
-	Missing   []component.CommandLine // what to run before the first use can be paid for
-	Languages []docs.Language
-	Language  docs.Language
-	Snippet   string
-	Call      docs.Call
-	Done      bool // an event has come
-	Failures  []FailedCall
-	Events    string // where the events are listed
+	Frame    layout.Frame
+	Path     string // of this page
+	Steps    []component.Step
+	Missing  []component.CommandLine // what to run before the first use can be paid for
+	Language docs.Language
+	Snippet  string
+	Call     docs.Call
+	Done     bool // an event has come
+	Failures []FailedCall
+	Events   string // where the events are listed
 }
 
 // FailedCall is a request that came and was refused.
@@ -34,7 +33,7 @@ type FailedCall struct {
 
 func (q Quickstart) tabs() component.TabRow {
 	row := component.TabRow{Label: "Languages"}
-	for _, language := range q.Languages {
+	for _, language := range docs.Languages {
 		row.Tabs = append(row.Tabs, component.Tab{Label: language.Name, Href: q.in(language), Current: language.Key == q.Language.Key})
 	}
 	return row

@@ -138,19 +138,15 @@ func TopUpLinkPage(c TopUpLink) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\"><div class=\"form-row\">")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = component.Select(component.Selection{Label: component.Label{Name: "credit", Text: "Credit", Error: c.Wrong("credit")}, Value: c.CreditKey, Options: c.Credits}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = amountOfCredit(c.Answered, c.CreditKey, c.Amount, c.Credits).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "amount", Text: "Amount", Hint: "In credits, up to 9 decimals.", Error: c.Wrong("amount")}, Value: c.Amount, InputMode: "decimal", MaxLength: 32, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
-						if templ_7745c5c3_Err != nil {
-							return templ_7745c5c3_Err
-						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</div><div class=\"form-row\">")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " <div class=\"form-row\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
