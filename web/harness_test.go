@@ -73,6 +73,9 @@ func newHarnessAt(t *testing.T, url string, options Options) *harness {
 	seals, err := vault.New(rand.Reader, rigSecret)
 	noError(t, err)
 	options.Vault, options.Timeout = seals, patience // a busy machine takes longer than people wait
+	if options.Cashier == nil {
+		options.Cashier = newTestCashier(t)
+	}
 	r := &harness{db: options.Store, url: url, site: New(options)}
 	e := echo.New()
 	r.site.Register(e)

@@ -160,9 +160,7 @@ func (s *Pages) copyCatalog(req *site.Request) (site.Response, error) {
 				return site.Response{}, err
 			}
 			if f.OK() {
-				if s.Cashier != nil {
-					s.Cashier.Wake(target.Scope())
-				}
+				s.Cashier.Wake(target.Scope())
 				return req.Done(req.OrgPath("a", target.Slug, "plans"), "Copied from "+req.App.Name+": "+
 					component.Counted(int64(diff.Count(billing.CatalogCreate)), "item", "items")+" created, "+
 					component.Counted(int64(diff.Count(billing.CatalogUpdate)), "item", "items")+" updated.")

@@ -12,21 +12,18 @@ import (
 
 // loadProvider is the public part of the application's payment account.
 func (s *Pages) loadProvider(req *site.Request) (settingspage.Provider, error) {
-	if req.Site.Cashier == nil {
-		return settingspage.Provider{}, nil
-	}
 	connected, err := req.Site.Cashier.Connection(req.Context, req.Scope())
 	off := req.Site.SandboxOff && !req.App.Live
 	if fault.Is(err, fault.PaymentsNotConfigured) {
 		// A test application is connected to the sandbox on first use.
-		return settingspage.Provider{Known: true, Sandbox: !req.App.Live && !off, SandboxOff: off, API: s.sandboxAPI(req)}, nil
+		return settingspage.Provider{Sandbox: !req.App.Live && !off, SandboxOff: off, API: s.sandboxAPI(req)}, nil
 	}
 	if connected.Mode == payments.SandboxConnection && off {
-		return settingspage.Provider{Known: true, SandboxOff: true}, err
+		return settingspage.Provider{SandboxOff: true}, err
 	}
 	return settingspage.Provider{
-		API:   s.sandboxAPI(req),
-		Known: true, Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
+		API:     s.sandboxAPI(req),
+		Sandbox: connected.Mode == payments.SandboxConnection, Stripe: connected.Mode == payments.StripeConnection,
 		Account: connected.AccountID, LastFour: connected.KeyLastFour, WebhookURL: connected.WebhookURL, Verifies: connected.Webhooks,
 	}, err
 }
@@ -43,9 +40,6 @@ func (s *Pages) sandboxAPI(req *site.Request) settingspage.SandboxAPI {
 // connectProvider connects the application's Stripe account. The submitted key is not
 // sent back with an error: even a wrong one is a secret.
 func (s *Pages) connectProvider(req *site.Request) (site.Response, error) {
-	if s.Cashier == nil {
-		return site.Response{}, fault.New(fault.PathNotFound)
-	}
 	f := req.Form
 	message := "Stripe connected. Syncing plans."
 	account := cashier.Account{APIKey: f.Text("api_key"), WebhookSecret: f.Text("webhook_secret"), By: req.Actor()}

@@ -234,11 +234,7 @@ func (req *Request) LinkIfEditable(read, write tenancy.Permission, parts ...stri
 
 // NotifyCashier starts the payment jobs of a change now instead of with the next periodic
 // run.
-func (req *Request) NotifyCashier() {
-	if req.Site.Cashier != nil {
-		req.Site.Cashier.Wake(req.Scope())
-	}
-}
+func (req *Request) NotifyCashier() { req.Site.Cashier.Wake(req.Scope()) }
 
 // SetCookie adds a cookie to the response.
 func (req *Request) SetCookie(cookie *http.Cookie) { req.echo.SetCookie(cookie) }

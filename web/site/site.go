@@ -28,11 +28,11 @@ type Options struct {
 	Version string
 	Program string // the name of the command in instructions; "purser" if empty
 	Store   *store.Store
-	Log     *slog.Logger     // discards if nil
-	Now     func() int64     // in milliseconds since 1970; the database's clock if nil
-	Vault   *vault.Vault     // seals secrets of users
-	Mail    *mail.Outbox     // nil for a server without SMTP
-	Cashier *cashier.Cashier // nil for a server without payments
+	Log     *slog.Logger // discards if nil
+	Now     func() int64 // in milliseconds since 1970; the database's clock if nil
+	Vault   *vault.Vault // seals secrets of users
+	Mail    *mail.Outbox // nil for a server without SMTP
+	Cashier *cashier.Cashier
 	// RequireFactor requires an authenticator of every member, in all organizations.
 	RequireFactor bool
 	// HasSandbox reports that members can operate a payments sandbox, SandboxOff that the

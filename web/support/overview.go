@@ -366,9 +366,6 @@ func upTo(n int, one, many string) string {
 // lacksProvider reports whether the application has neither a payment account nor a
 // sandbox. Test applications are connected to the sandbox on first use.
 func lacksProvider(ctx context.Context, req *site.Request) (bool, error) {
-	if req.Site.Cashier == nil {
-		return false, nil
-	}
 	noSandbox := req.App.Live || req.Site.SandboxOff
 	connected, err := req.Site.Cashier.Connection(ctx, req.Scope())
 	if fault.Is(err, fault.PaymentsNotConfigured) {

@@ -201,9 +201,6 @@ func (s *Pages) createCheckoutLink(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	if s.Cashier == nil {
-		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
-	}
 	if err := req.Tenant().RecordAction(req.Context, "checkout.create", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
 		return site.Response{}, err
 	}
@@ -240,9 +237,6 @@ func (s *Pages) changePlanView(req *site.Request, key, planKey string) (supportp
 	head, w, err := s.walletHead(req, "")
 	if err != nil {
 		return supportpage.ChangePlan{}, w, err
-	}
-	if req.Site.Cashier == nil {
-		return supportpage.ChangePlan{}, w, fault.New(fault.PaymentsNotConfigured)
 	}
 	plans, err := planChoices(req)
 	return supportpage.ChangePlan{WalletHead: head, Form: head.Path + "/change", Key: key, PlanKey: planKey, Plans: plans}, w, err
@@ -284,9 +278,6 @@ func (s *Pages) changePlan(req *site.Request) (site.Response, error) {
 // cancelPlan cancels at the end of the period, or undoes that.
 func (s *Pages) cancelPlan(req *site.Request, id ids.ID) (site.Response, error) {
 	f := req.Form
-	if s.Cashier == nil {
-		return site.Response{}, fault.New(fault.PaymentsNotConfigured)
-	}
 	w, err := req.Reports().WalletByID(req.Context, id)
 	if err != nil {
 		return site.Response{}, err
@@ -326,7 +317,7 @@ func endsNow(sub supportpage.SubscriptionRow, now int64) bool {
 
 // planActions are what the member may do with the wallet's plan.
 func planActions(req *site.Request, head supportpage.WalletHead) (actions supportpage.PlanActions) {
-	if req.Site.Cashier == nil || !req.May(tenancy.SubscriptionsWrite) {
+	if !req.May(tenancy.SubscriptionsWrite) {
 		return actions
 	}
 	if head.Subscription == nil || head.Subscription.EndedAt != 0 {

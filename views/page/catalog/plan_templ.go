@@ -21,7 +21,6 @@ type PlanForm struct {
 	Base     string
 	New      bool
 	ReadOnly bool
-	MayRetry bool
 	Stored   billing.Plan // zero for a new one
 	Values   PlanValues
 	Features []component.Option // what rows can name
@@ -61,10 +60,10 @@ type MultiplierRow struct{ Feature, Percent string }
 func (f PlanForm) action() string { return component.FormPath(f.Base, f.Values.Key, f.New) }
 
 func (f PlanForm) retry() string {
-	if f.MayRetry {
-		return f.Base + "/" + f.Values.Key + "/sync"
+	if f.ReadOnly {
+		return ""
 	}
-	return ""
+	return f.Base + "/" + f.Values.Key + "/sync"
 }
 
 // Plan shows the form.
@@ -146,7 +145,7 @@ func Plan(f PlanForm) templ.Component {
 			var templ_7745c5c3_Var3 templ.SafeURL
 			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL(f.action()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/plan.templ`, Line: 72, Col: 79}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/catalog/plan.templ`, Line: 71, Col: 79}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
