@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"purser/store"
-	"purser/store/faultproxy"
 	"purser/store/storetest"
 )
 
@@ -20,7 +19,7 @@ func TestASilentDatabaseIsAnsweredByTheDeadline(t *testing.T) {
 	t.Parallel()
 	const requests, deadline = 20, time.Second
 	url := storetest.URL(t)
-	proxy, err := faultproxy.Start(url)
+	proxy, err := startProxy(url)
 	noError(t, err)
 	n := openNode(t, withParameter(proxy.URL(), "connect_timeout", "5"), store.EngineOptions{}) // as by default
 	t.Cleanup(proxy.Close)
