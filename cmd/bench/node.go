@@ -18,7 +18,7 @@ import (
 const (
 	nodeStartLimit = 5 * time.Minute
 	nodeStopLimit  = 5 * time.Minute // the server's own limits and that of its Postgres are shorter together
-	logShown       = 5                // lines of a node's log in an error
+	logShown       = 5               // lines of a node's log in an error
 )
 
 // node is one running `purser serve`.
