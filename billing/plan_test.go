@@ -179,14 +179,6 @@ func TestSync(t *testing.T) {
 			t.Errorf("got %+v", done.Sync)
 		}
 	})
-	t.Run("a long error is cut", func(t *testing.T) {
-		for length, want := range map[int]int{maxSyncError: maxSyncError, maxSyncError + 1: maxSyncError} {
-			failed := fresh.SyncRefused(fresh.Sync, strings.Repeat("é", length))
-			if got := len([]rune(failed.Sync.Error)); got != want {
-				t.Errorf("%d characters became %d", length, got)
-			}
-		}
-	})
 	t.Run("work for an older price settles neither price nor status", func(t *testing.T) {
 		costsMore, err := fresh.Patch(PlanPatch{AmountCents: &cents}, shelf)
 		if err != nil {

@@ -3,7 +3,6 @@ package billing
 import (
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"purser/ids"
 )
@@ -35,9 +34,6 @@ const (
 // PriceArchiveDelay is how long the previous price stays active at the provider: a
 // checkout session can be open for a day and still sell it.
 const PriceArchiveDelay = int64(25 * time.Hour / time.Millisecond)
-
-// maxSyncError is how many characters of the provider's message are stored.
-const maxSyncError = 500
 
 // after is the state once the plan was changed. The provider does not need limits and
 // grants. Its prices are immutable, so a new price is created.
@@ -73,7 +69,7 @@ func (p Plan) SyncRefused(began Sync, reason string) Plan {
 	if p.Sync.Version != began.Version {
 		return p
 	}
-	p.Sync.Status, p.Sync.Error = SyncFailed, truncate(reason, maxSyncError)
+	p.Sync.Status, p.Sync.Error = SyncFailed, reason
 	return p
 }
 
@@ -84,11 +80,4 @@ func (p Plan) ProductReference() string { return "psr_" + p.ID.Format(ids.Plan) 
 // PriceReference is the lookup key of the current price, for the same reason.
 func (p Plan) PriceReference() string {
 	return "psr:" + p.ID.Format(ids.Plan) + ":p" + strconv.FormatInt(p.Sync.PriceNumber, 10)
-}
-
-func truncate(text string, characters int) string {
-	if utf8.RuneCountInString(text) <= characters {
-		return text
-	}
-	return string([]rune(text)[:characters-1]) + "…"
 }
