@@ -4,6 +4,8 @@ package main
 var paymentMutants = []mutant{
 	bug("a plan is changed at another price than confirmed", "./payments/cashier", "TestAChangeIsRefusedWhenItsPreviewNoLongerHolds",
 		once("payments/cashier/requests.go", "if r.Confirmed != nil && *r.Confirmed != previewOf(s, now).Version() {", "if r.Confirmed != nil && *r.Confirmed == \"\" {")),
+	bug("a live application without an account is told to wait for a sync", "./payments/cashier", "TestALiveApplicationNeedsAnAccount",
+		once("payments/cashier/requests.go", "err = cmp.Or(c.checkAccount(ctx, scope), err)", "err = cmp.Or(err, c.checkAccount(ctx, scope))")),
 	bug("an account that was connected again is retired", "./payments/cashier", "TestTheEarlierEndpointOfAReconnectedAccountReportsItsSales",
 		once("payments/cashier/account_replaced.go", "c.nowAt(latest.ClockOffset)-latest.ReplacedAt <= retiredWindow {", "c.nowAt(latest.ClockOffset)-replaced.ReplacedAt <= retiredWindow {"),
 		once("payments/cashier/account_replaced.go", "if err != nil || latest.ReplacedAt == 0 || ", "if err != nil || ")),

@@ -88,16 +88,33 @@ func (c *Cashier) accountOf(ctx context.Context, scope tenancy.Scope, id ids.ID,
 	return c.accountAt(ctx, scope, id)
 }
 
-func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) (payments.Connection, error) {
+// checkAccount refuses an application that has no account, unless it can be connected to
+// the sandbox.
+func (c *Cashier) checkAccount(ctx context.Context, scope tenancy.Scope) error {
+	_, err := c.options.Store.PaymentAccounts(scope).Connection(ctx)
+	if fault.Is(err, fault.PaymentsNotConfigured) {
+		return c.checkSandbox(ctx, scope, err)
+	}
+	return err
+}
+
+func (c *Cashier) checkSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) error {
 	application, err := c.options.Store.Org(scope.OrgID).Application(ctx, scope.AppID)
 	if err != nil {
-		return payments.Connection{}, err
+		return err
 	}
 	if application.Live {
-		return payments.Connection{}, notConfigured
+		return notConfigured
 	}
 	if c.options.Sandbox == nil {
-		return payments.Connection{}, errSandboxOff()
+		return errSandboxOff()
+	}
+	return nil
+}
+
+func (c *Cashier) connectSandbox(ctx context.Context, scope tenancy.Scope, notConfigured error) (payments.Connection, error) {
+	if err := c.checkSandbox(ctx, scope, notConfigured); err != nil {
+		return payments.Connection{}, err
 	}
 	offset, err := c.options.Store.App(scope).ClockOffset(ctx)
 	if err != nil {

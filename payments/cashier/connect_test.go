@@ -129,6 +129,16 @@ func TestALiveApplicationNeedsAnAccount(t *testing.T) {
 			t.Errorf("the subscription is %s", got.Status)
 		}
 	})
+	t.Run("also to leave a free plan for a paid one, which is never synced", func(t *testing.T) {
+		change := billing.ChangeRequest{Identity: "ada", PlanKey: "basic"}
+		_, err := r.cashier.Change(t.Context(), live, change, newKey())
+		wantFault(t, err, fault.PaymentsNotConfigured)
+		preview, err := r.cashier.PreviewChange(t.Context(), live, change)
+		r.check(err)
+		if preview.RefusedBy != fault.PaymentsNotConfigured {
+			t.Errorf("the preview is refused by %q", preview.RefusedBy)
+		}
+	})
 }
 
 func TestRunDoesWhatIsDue(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"purser/billing"
+	"purser/fault"
 	"purser/store/payments"
 	"purser/tenancy"
 )
@@ -20,7 +21,13 @@ func (c *Cashier) PreviewChange(ctx context.Context, scope tenancy.Scope, r bill
 	if err != nil {
 		return billing.Preview{}, err
 	}
-	return previewOf(state, c.nowAt(offset)), nil
+	preview := previewOf(state, c.nowAt(offset))
+	if preview.RefusedBy == fault.PlanNotSynced {
+		if err = c.checkAccount(ctx, scope); fault.Is(err, fault.PaymentsNotConfigured) {
+			preview.RefusedBy, err = fault.PaymentsNotConfigured, nil
+		}
+	}
+	return preview, err
 }
 
 func previewOf(s payments.CustomerState, now int64) billing.Preview {

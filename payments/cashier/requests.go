@@ -1,6 +1,7 @@
 package cashier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -15,7 +16,7 @@ import (
 // Change moves the identity to another plan: at once, after payment, or at the
 // renewal, depending on the prices.
 func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.ChangeRequest, idempotencyKey string) (billing.Subscription, error) {
-	return c.runForSubscription(ctx, scope, request{
+	changed, err := c.runForSubscription(ctx, scope, request{
 		kind: billing.OperationChange, identity: r.Identity, planKey: r.PlanKey, idempotencyKey: idempotencyKey, fingerprint: r.Fingerprint(),
 		decide: func(s payments.CustomerState, op billing.Operation, _ buyer, now int64) (payments.Decision, error) {
 			order, err := billing.DecideChange(s.Subscription, s.Plan, s.Changes...)
@@ -40,6 +41,10 @@ func (c *Cashier) Change(ctx context.Context, scope tenancy.Scope, r billing.Cha
 			return decision, nil
 		},
 	})
+	if fault.Is(err, fault.PlanNotSynced) { // without an account, it never will be
+		err = cmp.Or(c.checkAccount(ctx, scope), err)
+	}
+	return changed, err
 }
 
 // Cancel sets or clears cancellation at the end of the period.

@@ -668,7 +668,7 @@ func (c ChangePlan) refusal() string {
 		return "The subscription is set to cancel. Undo the cancellation first."
 	case fault.PlanNotSynced:
 		return "This plan isn't synced with the payment provider yet."
-	case fault.CurrencyMismatch, fault.TooManyBalances, fault.BalanceOverflow:
+	case fault.CurrencyMismatch, fault.TooManyBalances, fault.BalanceOverflow, fault.PaymentsNotConfigured:
 		return fault.New(code).Message
 	default:
 		return ""
