@@ -70,6 +70,33 @@ func texts[T ~string](list []T) (all []any) {
 	return all
 }
 
+// TestOnlyAGroupNamesTheEventThatRefusedIt: all other errors are a code and a message.
+func TestOnlyAGroupNamesTheEventThatRefusedIt(t *testing.T) {
+	t.Parallel()
+	doc, err := loadDocument("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range doc.operations {
+		for status, r := range op.responses {
+			if status < 400 {
+				continue
+			}
+			want := []string{"error", "message"}
+			if op.id == "trackGroup" && slices.Contains([]int{404, 409, 422}, status) {
+				want = append(want, "index")
+			}
+			var got []string
+			for _, p := range r.body.properties {
+				got = append(got, p.name)
+			}
+			if !slices.Equal(got, want) || r.body.open {
+				t.Errorf("%s: the error of %d has the fields %v, want %v and no other", op.id, status, got, want)
+			}
+		}
+	}
+}
+
 func TestTheDocumentListsEveryErrorCode(t *testing.T) {
 	t.Parallel()
 	root := expanded(t)
