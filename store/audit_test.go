@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -201,26 +202,49 @@ func TestAuditKeepsHostileFacts(t *testing.T) {
 // more wallets than its turn.
 func TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers(t *testing.T) {
 	t.Parallel()
+	waitForAuditLog(t, func(t *testing.T, by store.App, identity string) {
+		_, _, err := by.Deposit(t.Context(), depositOf(identity, "tokens", 1, freshID()))
+		noError(t, err)
+	})
+}
+
+func TestRenamesAndErasuresThatWaitForTheAuditLogLeaveRoomToOthers(t *testing.T) {
+	t.Parallel()
+	waitForAuditLog(t, func(t *testing.T, by store.App, identity string) {
+		if strings.HasSuffix(identity, "1") {
+			_, _, err := by.Erase(t.Context(), erasureOf(identity))
+			noError(t, err)
+			return
+		}
+		_, _, err := by.Rename(t.Context(), renameOf(identity, "renamed "+identity))
+		noError(t, err)
+	})
+}
+
+// waitForAuditLog has work with wallets wait for the head of their organization's log, while
+// another organization needs connections.
+func waitForAuditLog(t *testing.T, work func(t *testing.T, by store.App, identity string)) {
+	t.Helper()
 	url := storetest.FreshURL(t)
 	s := newShop(t, url, 1)
 	other := newTenant(t, s.db)
 	other.newCredit(t, "tokens")
 	by := s.By(audit.Actor{Name: "key", At: moment})
-	deposit := func(identity string) {
-		_, _, err := by.Deposit(t.Context(), depositOf(identity, "tokens", 1, freshID()))
-		noError(t, err)
+	for i := range 2 * nodeConns {
+		s.credit(t, fmt.Sprint("waiting-", i), 1)
 	}
-	deposit("ann") // the log has a head now
+	_, _, err := by.Deposit(t.Context(), depositOf("ann", "tokens", 1, freshID())) // the log has a head now
+	noError(t, err)
 	tx, err := connect(t, url).Begin(t.Context())
 	noError(t, err)
 	exec(t, tx, `SELECT FROM audit_heads WHERE org_id = $1 FOR UPDATE`, s.org.ID)
 
 	var waiting sync.WaitGroup
 	for i := range 2 * nodeConns {
-		waiting.Go(func() { deposit(fmt.Sprint("waiting-", i)) })
+		waiting.Go(func() { work(t, by, fmt.Sprint("waiting-", i)) })
 	}
-	waiters := func() int { return lockWaits(t, url, "%INSERT INTO audit_heads%") }
-	soon(t, "two deposits wait", func() bool { return waiters() >= 2 })
+	waiters := func() int { return lockWaits(t, url, "%") }
+	soon(t, "two wait", func() bool { return waiters() >= 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range 2 * nodeConns {
@@ -229,7 +253,7 @@ func TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers(t *testing.T) {
 	}
 	// No fewer wait, but those that look for a deadlock are not shown as waiting at that moment.
 	if n := waiters(); n > 2 {
-		t.Errorf("%d deposits wait with a connection and a wallet", n)
+		t.Errorf("%d wait with a connection and a wallet", n)
 	}
 	noError(t, tx.Rollback(t.Context()))
 	waiting.Wait()

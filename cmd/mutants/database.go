@@ -12,6 +12,8 @@ var databaseMutants = []mutant{
 		once("store/internal/pg/restore.go", "return r, r.disconnectServers(ctx)", "return r, nil")),
 	bug("deposits that wait for the audit log hold all connections", "./store", "TestDepositsThatWaitForTheAuditLogLeaveRoomToOthers",
 		once("store/internal/pg/tx.go", "a.inTurn = !a.By.IsZero()", "a.inTurn = a.inTurn && !a.By.IsZero()")),
+	bug("renames that wait for the audit log hold all connections", "./store", "TestRenamesAndErasuresThatWaitForTheAuditLogLeaveRoomToOthers",
+		once("store/internal/identities/identities.go", "a.app.InTurn().Transact(", "a.app.Transact(")),
 	bug("a deposit that may be committed is refused as not processed", "./store/internal/pg", "TestAnUnknownCommitStaysUnknownWithoutATurnToLookAgain",
 		once("store/internal/pg/tx.go", "if unknown != nil && (fault.Is(", "if false && (fault.Is(")),
 	bug("any number of callers go on at once", "./tenancy/turns", "TestCallersOfAKeyWaitForEachOther|TestOtherKeysDoNotWait",
