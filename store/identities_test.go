@@ -494,3 +494,59 @@ func TestRowsOfAnIdentityAreThoseOfItsWallet(t *testing.T) {
 		})
 	}
 }
+
+// TestRowsOfAnIdentityAreFollowedInParts has a customer who was denied all the time: the
+// wallet is not held for as long as all of their rows take.
+func TestRowsOfAnIdentityAreFollowedInParts(t *testing.T) {
+	t.Parallel()
+	const rows, part = 2_500, 1_000
+	url := storetest.FreshURL(t)
+	s := newShop(t, url, 1)
+	s.credit(t, "ann", 1)
+	w, err := s.Wallet(t.Context(), "ann")
+	noError(t, err)
+	conn := connect(t, url)
+	const early = `(lpad(to_hex(1700000000000 + n), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid`
+	for _, statement := range []string{
+		`INSERT INTO denial_records (app_id, id, org_id, request_id, key_id, at, identity, feature_id, credit_id, reason, gate, quantity, billable, pricing_mode,
+			cost_nanocredits, quantity_per_unit, basis_points, amount_nanocredits, balance_nanocredits, debt_nanocredits)
+		SELECT $1, ` + early + `, $2, ` + early + `, $1, n, 'ann', $1, $1, 'insufficient_balance', 'balance', 1, 1, 'fixed', 1, 1, 10000, 1, 0, 0 FROM generate_series(1, $3::bigint) n`,
+		`INSERT INTO request_failures (app_id, id, org_id, at, method, route, status, took_us, key_id, identity, feature)
+		SELECT $1, ` + early + `, $2, n, 'POST', '/v1/events', 409, 1000, $1, 'ann', '' FROM generate_series(1, $3::bigint) n`,
+	} {
+		exec(t, conn, statement, s.application.ID, s.org.ID, int64(rows))
+	}
+	exec(t, conn, `CREATE TABLE parts (place text, xid xid8, changed bigint)`)
+	exec(t, conn, `CREATE FUNCTION note_part() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+		INSERT INTO public.parts SELECT TG_OP || ' ' || TG_TABLE_NAME, pg_current_xact_id(), count(*) FROM changed; RETURN NULL; END $$`)
+	for _, table := range []string{"denial_records", "request_failures"} {
+		for _, operation := range []string{"UPDATE", "DELETE"} {
+			exec(t, conn, `CREATE TRIGGER note_`+operation+` AFTER `+operation+` ON `+table+` REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION note_part()`)
+		}
+	}
+	want := func(operation, identity string, left int) {
+		t.Helper()
+		for _, table := range []string{"denial_records", "request_failures"} {
+			got := texts(t, conn, `SELECT sum(changed)::text || ' in parts of ' || max(changed)::text FROM parts WHERE place = $1`, operation+" "+table)
+			if want := fmt.Sprintf("%d in parts of %d", rows, part); got[0] != want {
+				t.Errorf("%s of %s: %s, want %s", operation, table, got[0], want)
+			}
+			if n := len(texts(t, conn, `SELECT identity FROM `+table+` WHERE identity = $1`, identity)); n != left {
+				t.Errorf("%s has %d rows of %s, want %d", table, n, identity, left)
+			}
+		}
+	}
+	_, _, err = s.Rename(t.Context(), renameOf("ann", "eve"))
+	noError(t, err)
+	s.settle(t, w.ID)
+	want("UPDATE", "eve", rows)
+	_, _, err = s.Erase(t.Context(), erasureOf("eve"))
+	noError(t, err)
+	s.settle(t, w.ID)
+	want("DELETE", "eve", 0)
+	var unsettled int
+	noError(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM identity_changes WHERE NOT settled OR from_identity IS NOT NULL`).Scan(&unsettled))
+	if unsettled != 0 {
+		t.Errorf("%d changes are not followed", unsettled)
+	}
+}

@@ -45,12 +45,6 @@ var (
 	forgetIdentities = pg.Declare("forget identities", `
 		UPDATE identity_changes SET from_identity = NULL, to_identity = NULL WHERE app_id = $1 AND wallet_id = $2 AND settled`)
 
-	eraseDenials = pg.Declare("erase denials", `
-		DELETE FROM denial_records WHERE app_id = $1 AND identity = $2 AND id < $3`)
-
-	eraseFailures = pg.Declare("erase request failures", `
-		DELETE FROM request_failures WHERE app_id = $1 AND identity = $2 AND id < $3`)
-
 	eraseRequests = pg.Declare("erase requests", `
 		UPDATE recent_requests SET identity = NULL, message = NULL WHERE app_id = $1 AND identity = $2 AND id < $3`)
 
@@ -198,13 +192,11 @@ func (a App) eraseAnswers(ctx context.Context, wallet ids.ID) error {
 	}
 }
 
-// eraseRows deletes what names an erased identity beside the books, up to the id where
+// eraseRest deletes what else names an erased identity beside the books, up to the id where
 // its next wallet begins.
-func (tx transaction) eraseRows(ctx context.Context, c identityChange, next ids.ID) error {
-	for _, erase := range []pg.Statement{eraseDenials, eraseFailures, eraseRequests} {
-		if _, err := tx.ExecAny(ctx, erase, c.From, next); err != nil {
-			return err
-		}
+func (tx transaction) eraseRest(ctx context.Context, c identityChange, next ids.ID) error {
+	if _, err := tx.ExecAny(ctx, eraseRequests, c.From, next); err != nil {
+		return err
 	}
 	type run struct {
 		Kind  string

@@ -1,6 +1,7 @@
 package identities
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -29,6 +30,13 @@ type Rename struct {
 
 // isOf reports whether a rename may be of a wallet.
 func (r Rename) isOf(wallet ids.ID) bool { return r.WalletID.IsZero() || r.WalletID == wallet }
+
+// followedRows is how many rows of a table one transaction moves or deletes: it holds the
+// wallet, and batches of events of all tenants wait for that.
+const followedRows = 1_000
+
+// followedTable has rows that name an identity, which a change moves or erases in parts.
+type followedTable struct{ list, move, erase pg.Statement }
 
 // settleDelay is how long after a change of identity nodes may still write requests and
 // denials of the old one, which they collect for some seconds.
@@ -60,9 +68,9 @@ var (
 		SELECT `+identityChangeColumns+`
 		FROM identity_changes c WHERE c.app_id = $1 AND c.kind = $2 AND c.idempotency_key = $3`)
 
-	listUnsettledChanges = pg.Declare("list unsettled changes of identity", `
+	nextUnsettledChange = pg.Declare("select next unsettled change of identity", `
 		SELECT `+identityChangeColumns+`
-		FROM identity_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND NOT c.settled ORDER BY c.id`)
+		FROM identity_changes c WHERE c.app_id = $1 AND c.wallet_id = $2 AND NOT c.settled AND c.id > $3 ORDER BY c.id LIMIT 1`)
 
 	insertIdentityChange = pg.Declare("insert change of identity", `
 		INSERT INTO identity_changes (app_id, id, org_id, wallet_id, kind, from_identity, to_identity, reason, idempotency_key, user_id, created_at)
@@ -97,11 +105,21 @@ var (
 		) next
 		ORDER BY next.id LIMIT 1`)
 
-	moveDenials = pg.Declare("move denials", `
-		UPDATE denial_records SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
-
-	moveFailures = pg.Declare("move request failures", `
-		UPDATE request_failures SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
+	// A customer may have hundreds of thousands of these rows.
+	followedTables = []followedTable{
+		{
+			list: pg.Declare("list denials to follow", `
+				SELECT d.id FROM denial_records d WHERE d.app_id = $1 AND d.identity = $2 AND d.id > $3 AND d.id < $4 ORDER BY d.id LIMIT $5`),
+			move:  pg.Declare("move denials", `UPDATE denial_records SET identity = $3 WHERE app_id = $1 AND id = ANY ($2)`),
+			erase: pg.Declare("erase denials", `DELETE FROM denial_records WHERE app_id = $1 AND id = ANY ($2)`),
+		},
+		{
+			list: pg.Declare("list request failures to follow", `
+				SELECT f.id FROM request_failures f WHERE f.app_id = $1 AND f.identity = $2 AND f.id > $3 AND f.id < $4 ORDER BY f.id LIMIT $5`),
+			move:  pg.Declare("move request failures", `UPDATE request_failures SET identity = $3 WHERE app_id = $1 AND id = ANY ($2)`),
+			erase: pg.Declare("erase request failures", `DELETE FROM request_failures WHERE app_id = $1 AND id = ANY ($2)`),
+		},
+	}
 
 	moveRequests = pg.Declare("move requests", `
 		UPDATE recent_requests SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
@@ -261,37 +279,19 @@ func (tx transaction) changeIdentity(ctx context.Context, w *ledger.Wallet, c id
 // returns when to do so again; zero when nothing more can come. Both times are of the real
 // clock: an advanced test clock makes nodes write no earlier.
 func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next int64, err error) {
-	erased := false
-	err = a.transact(ctx, func(ctx context.Context, tx transaction) error {
-		next = 0
-		w, err := tx.LockWalletByID(ctx, wallet)
-		if err != nil {
+	var at followed
+	for !at.done {
+		from := at
+		err := a.transact(ctx, func(ctx context.Context, tx transaction) (err error) {
+			at, err = tx.followNext(ctx, wallet, from, now)
 			return err
-		}
-		erased = metering.IsTombstone(w.Identity)
-		changes, err := pg.Collect(ctx, tx, listUnsettledChanges, readIdentityChange, wallet)
+		})
 		if err != nil {
-			return err
+			return 0, err
 		}
-		for _, c := range changes {
-			if err := tx.followIdentity(ctx, c, w.Identity); err != nil {
-				return err
-			}
-			if settled := pg.TimeOfID(c.ID) + settleDelay; now < settled {
-				next = settled
-				continue
-			}
-			if err := tx.Exec(ctx, settleIdentityChange, 1, c.ID); err != nil {
-				return err
-			}
-		}
-		if !erased {
-			return nil
-		}
-		_, err = tx.ExecAny(ctx, forgetIdentities, wallet)
-		return err
-	})
-	if err == nil && erased {
+		next = cmp.Or(at.due, next)
+	}
+	if at.erased {
 		if err = a.eraseProperties(ctx, wallet); err == nil {
 			err = a.eraseAnswers(ctx, wallet)
 		}
@@ -299,19 +299,83 @@ func (a App) FinishChange(ctx context.Context, wallet ids.ID, now int64) (next i
 	return next, err
 }
 
-// followIdentity moves the rows of an old identity to the current one, or erases them.
-func (tx transaction) followIdentity(ctx context.Context, c identityChange, current string) error {
+// followed is how far the changes of a wallet are followed.
+type followed struct {
+	change ids.ID // the last one that was followed to its end
+	table  int    // of the next one: its index among followedTables, and its last row
+	row    ids.ID
+	due    int64 // when the last change is to be followed again; zero for never
+	erased bool  // the wallet
+	done   bool  // there is no further change
+}
+
+// followNext follows the next unsettled change, as far as one transaction may.
+func (tx transaction) followNext(ctx context.Context, wallet ids.ID, from followed, now int64) (to followed, err error) {
+	w, err := tx.LockWalletByID(ctx, wallet)
+	if err != nil {
+		return to, err
+	}
+	erased := metering.IsTombstone(w.Identity)
+	changes, err := pg.Collect(ctx, tx, nextUnsettledChange, readIdentityChange, wallet, from.change)
+	if err != nil {
+		return to, err
+	}
+	if len(changes) == 0 {
+		if erased {
+			_, err = tx.ExecAny(ctx, forgetIdentities, wallet)
+		}
+		return followed{done: true, erased: erased}, err
+	}
+	c := changes[0]
+	if to, more, err := tx.followIdentity(ctx, c, w.Identity, from); err != nil || more {
+		return to, err
+	}
+	to.change = c.ID
+	if settled := pg.TimeOfID(c.ID) + settleDelay; now < settled {
+		to.due = settled
+		return to, nil
+	}
+	return to, tx.Exec(ctx, settleIdentityChange, 1, c.ID)
+}
+
+// followIdentity moves rows of an old identity to the current one, or erases them. It
+// returns how far it came if there may be more.
+func (tx transaction) followIdentity(ctx context.Context, c identityChange, current string, from followed) (to followed, more bool, err error) {
+	if c.From == current { // it got its identity back
+		return to, false, nil
+	}
 	next, err := pg.Collect(ctx, tx, selectNextOwner, pgx.RowTo[ids.ID], c.From, c.ID)
 	if err != nil {
-		return err
+		return to, false, err
 	}
-	if metering.IsTombstone(current) {
-		return tx.eraseRows(ctx, c, next[0])
-	}
-	for _, move := range []pg.Statement{moveDenials, moveFailures, moveRequests} {
-		if _, err := tx.ExecAny(ctx, move, c.From, next[0], current); err != nil {
-			return err
+	for to = (followed{change: from.change, table: from.table, row: from.row}); to.table < len(followedTables); to.table, to.row = to.table+1, (ids.ID{}) {
+		rows, err := tx.followRows(ctx, followedTables[to.table], c.From, current, to.row, next[0])
+		if err != nil {
+			return to, false, err
+		}
+		if len(rows) == followedRows {
+			to.row = rows[followedRows-1]
+			return to, true, nil
 		}
 	}
-	return nil
+	if metering.IsTombstone(current) {
+		return followed{}, false, tx.eraseRest(ctx, c, next[0])
+	}
+	_, err = tx.ExecAny(ctx, moveRequests, c.From, next[0], current)
+	return followed{}, false, err
+}
+
+// followRows moves or erases the next rows of a table after one, up to the id where the next
+// wallet of the identity begins.
+func (tx transaction) followRows(ctx context.Context, table followedTable, old, current string, after, next ids.ID) (rows []ids.ID, err error) {
+	rows, err = pg.Collect(ctx, tx, table.list, pgx.RowTo[ids.ID], old, after, next, followedRows)
+	if err != nil || len(rows) == 0 {
+		return rows, err
+	}
+	if metering.IsTombstone(current) {
+		_, err = tx.ExecAny(ctx, table.erase, rows)
+	} else {
+		_, err = tx.ExecAny(ctx, table.move, rows, current)
+	}
+	return rows, err
 }
