@@ -8,9 +8,11 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store"
 	"purser/store/people"
 	"purser/store/storetest"
 	"purser/tenancy"
+	"purser/tenancy/audit"
 	"purser/tenancy/credential"
 )
 
@@ -155,4 +157,64 @@ func TestWithdrawingAnInvitationNeedsWhatItGives(t *testing.T) {
 	if before, _ := log[0].Fields(); before["role"] != "owner" || before["for"] != "Bob" {
 		t.Errorf("the log tells of %v", before)
 	}
+}
+
+// Pages list all members of an organization, and a user's changes are in the log of each of
+// their organizations.
+func TestMembersAndMembershipsAreBounded(t *testing.T) {
+	t.Parallel()
+	db := storetest.Open(t)
+	session := connect(t, storetest.URL(t))
+	accept := func(org tenancy.Organization, by tenancy.Member, user tenancy.User) error {
+		link := credential.Token(rand.Text()).Hash()
+		noError(t, orgAs(db, by).Invite(t.Context(), people.Invitation{
+			ID: ids.New(), OrgID: org.ID, Note: "Bob", InvitedBy: by.UserID, CreatedAt: moment, ExpiresAt: moment + 1000, Access: tenancy.Access{Role: tenancy.Support},
+		}, link))
+		_, err := db.Auth().AcceptInvitation(t.Context(), link, people.Acceptance{User: user, By: audit.Actor{UserID: user.ID, Name: user.Email, At: moment}})
+		return err
+	}
+	person := func() tenancy.User {
+		user, err := tenancy.NewUser(ids.New(), ids.New().String()+"@example.com", "Ann", moment)
+		noError(t, err)
+		noError(t, store.CreateUser(t.Context(), db, user))
+		return user
+	}
+	// refused counts the refusals of three at once.
+	refused := func(try func(int) error) int64 {
+		var refusals atomic.Int64
+		atOnce(3, func(n int) {
+			if err := try(n); err != nil {
+				wantFault(t, err, fault.InvalidRequest)
+				refusals.Add(1)
+			}
+		})
+		return refusals.Load()
+	}
+
+	t.Run("members of an organization", func(t *testing.T) {
+		org := newOrganization(t, db, "Crowded")
+		owner := newMember(t, db, org, tenancy.Owner)
+		exec(t, session, `WITH made AS (
+				INSERT INTO users (id, email, name, created_at) SELECT gen_random_uuid(), gen_random_uuid() || '@example.com', 'Bob', 0 FROM generate_series(1, $2::int) RETURNING id)
+			INSERT INTO members (org_id, user_id, role, permissions, created_at) SELECT $1, id, 'support', '{}', 0 FROM made`, org.ID, people.MaxMembers-2)
+		list := []tenancy.User{person(), person(), person()}
+		if got := refused(func(n int) error { return accept(org, owner, list[n]) }); got != 2 {
+			t.Errorf("%d of three at once are refused", got)
+		}
+	})
+	t.Run("organizations of a user", func(t *testing.T) {
+		user := person()
+		exec(t, session, `WITH made AS (
+				INSERT INTO organizations (id, slug, name, created_at) SELECT id, id, 'Many', 0 FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, $2::int)) g RETURNING id)
+			INSERT INTO members (org_id, user_id, role, permissions, created_at) SELECT id, $1, 'support', '{}', 0 FROM made`, user.ID, people.MaxMemberships-1)
+		var orgs []tenancy.Organization
+		var owners []tenancy.Member
+		for range 3 {
+			orgs = append(orgs, newOrganization(t, db, "One more"))
+			owners = append(owners, newMember(t, db, orgs[len(orgs)-1], tenancy.Owner))
+		}
+		if got := refused(func(n int) error { return accept(orgs[n], owners[n], user) }); got != 2 {
+			t.Errorf("%d of three at once are refused", got)
+		}
+	})
 }

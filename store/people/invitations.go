@@ -194,11 +194,17 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 				return err
 			}
 		}
+		if err := lockUser(ctx, tx, j.User.ID); err != nil {
+			return err
+		}
 		i, err = find(ctx, tx, "accept invitation", readInvitation, `
 			UPDATE invitations i SET closed_at = $2, accepted_by = $3
 			WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2
 			RETURNING `+invitationColumns, link[:], j.By.At, j.User.ID)
 		if err != nil {
+			return err
+		}
+		if err := checkMembers(ctx, tx, i.OrgID, j.User.ID); err != nil {
 			return err
 		}
 		joined, err := exec(ctx, tx, "insert member", `
@@ -216,4 +222,34 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		})
 	})
 	return i, err
+}
+
+const (
+	// MaxMembers is how many members an organization has: pages list all of them.
+	MaxMembers = 1_000
+	// MaxMemberships is how many organizations a user is in. What users change of their
+	// account is in the log of each, and holds all of these logs until it is committed.
+	MaxMemberships = 200
+)
+
+// checkMembers refuses one more member past the limits. It locks the organization, so that
+// two at once can't both be the last one. The user is locked already.
+func checkMembers(ctx context.Context, tx pgx.Tx, org, user ids.ID) error {
+	if _, err := tx.Exec(ctx, `SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, org); err != nil {
+		return fmt.Errorf("store: lock organization: %w", err)
+	}
+	var members, memberships int
+	err := tx.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM members WHERE org_id = $1 AND user_id <> $2), (SELECT count(*) FROM members WHERE user_id = $2 AND org_id <> $1)`,
+		org, user).Scan(&members, &memberships)
+	if err != nil {
+		return fmt.Errorf("store: count members: %w", err)
+	}
+	if members >= MaxMembers {
+		return fault.Newf(fault.InvalidRequest, "The organization has %d members, the maximum. Ask an owner or admin to remove one first.", members)
+	}
+	if memberships >= MaxMemberships {
+		return fault.Newf(fault.InvalidRequest, "You are a member of %d organizations, the maximum. Leave one first.", memberships)
+	}
+	return nil
 }
