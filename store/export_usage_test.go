@@ -240,23 +240,24 @@ func (u *Engine) SetMaxRows(rows int) {
 	}
 }
 
-// SetMaxFeatures bounds the features of each cached catalog, before any request is sent.
-func (u *Engine) SetMaxFeatures(features int) {
+// SetMaxItems bounds the features of each cached catalog, and the keys, before any request is
+// sent.
+func (u *Engine) SetMaxItems(items int) {
 	for _, l := range slices.Concat(u.singles, u.bulks) {
-		l.cache.maxFeatures = features
+		l.cache.maxItems = items
 	}
 }
 
-// CachedFeatures is how many features of an application the caches have.
-func (u *Engine) CachedFeatures(app ids.ID) (features int) {
+// CachedItems is how many features and keys of an application the caches have.
+func (u *Engine) CachedItems(app ids.ID) (features, keys int) {
 	for _, l := range slices.Concat(u.singles, u.bulks) {
 		l.cache.mu.Lock()
 		if cached, found := l.cache.apps.Peek(app); found {
-			features += len(cached.features)
+			features, keys = features+len(cached.features), keys+len(cached.keys)
 		}
 		l.cache.mu.Unlock()
 	}
-	return features
+	return features, keys
 }
 
 // CachedRows is how many rows the caches count, how many they have, and the most keyed rows

@@ -22,8 +22,8 @@ const (
 	// it the oldest wallets are evicted.
 	rowsPerWallet = 5
 	rowsTogether  = 4
-	// maxCachedFeatures bounds the features of a cached catalog.
-	maxCachedFeatures = 5_000
+	// maxCachedItems bounds the features of a cached catalog, and the keys.
+	maxCachedItems = 5_000
 	// maxCachedApps is the number of cached catalogs.
 	maxCachedApps = 1_000
 	// maxKeyedRows is the limit of keyed rows per wallet. A wallet beyond it is
@@ -149,8 +149,8 @@ type usageCache struct {
 	wallets *simplelru.LRU[walletKey, *walletState]
 	rows    int // of the cached wallets
 	maxRows int
-	// maxFeatures bounds the features of each catalog.
-	maxFeatures int
+	// maxItems bounds the features of each catalog, and the keys.
+	maxItems int
 
 	// Expiry times: wallets that another node changes too, and applications that send
 	// duplicate event ids.
@@ -167,7 +167,7 @@ func newUsageCache(wallets int) *usageCache {
 	m := &usageCache{
 		apps:             newLRU[ids.ID, *cachedApp](maxCachedApps, nil),
 		maxRows:          rowsPerWallet * wallets,
-		maxFeatures:      maxCachedFeatures,
+		maxItems:         maxCachedItems,
 		contended:        newLRU[walletKey, time.Time](wallets, nil),
 		duplicateHeavy:   newLRU[ids.ID, time.Time](maxCachedApps, nil),
 		expectedVersions: make(map[walletKey]int64),
@@ -313,8 +313,8 @@ func (m *usageCache) put(b *appBatch) {
 		app = &cachedApp{epoch: b.epoch, clockOffset: b.clockOffset, features: make(map[string]*pricedFeature), keys: make(map[ids.ID]*keys.APIKey), rules: b.rules, packedBefore: b.packedBefore}
 		m.apps.Add(b.scope.AppID, app)
 	}
-	if len(app.features)+len(b.features) > m.maxFeatures {
-		app.features = make(map[string]*pricedFeature) // batches may still use the others
+	if len(app.features)+len(b.features) > m.maxItems || len(app.keys)+len(b.keys) > m.maxItems {
+		app.features, app.keys = make(map[string]*pricedFeature), make(map[ids.ID]*keys.APIKey) // batches may still use the others
 	}
 	maps.Copy(app.features, b.features)
 	maps.Copy(app.keys, b.keys)

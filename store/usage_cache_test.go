@@ -6,6 +6,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/keys"
 	"purser/metering"
 	"purser/store"
 	"purser/store/storetest"
@@ -114,7 +115,7 @@ func TestCachedTermsAreBounded(t *testing.T) {
 	const wallets, limits, bound, features = 12, 40, 60, 5
 	s, n := newDailyShop(t)
 	n.usage.SetMaxRows(bound)
-	n.usage.SetMaxFeatures(features)
+	n.usage.SetMaxItems(features)
 	var terms metering.Terms
 	for f := range limits {
 		feature := s.newFeature(t, featureOf(numbered("feature", f), "tokens"))
@@ -137,9 +138,48 @@ func TestCachedTermsAreBounded(t *testing.T) {
 	}
 	for f := range 3 * features {
 		mustAccept(t, n, s.useOf(numbered("feature", f), "wallet 0", freshID()))
-		if cached := n.usage.CachedFeatures(s.application.ID); cached == 0 || cached > features {
+		if cached, _ := n.usage.CachedItems(s.application.ID); cached == 0 || cached > features {
 			t.Fatalf("%d features are cached", cached)
 		}
+	}
+}
+
+// TestCachedKeysAreBounded uses many keys of one application, alone and beside others.
+func TestCachedKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	const bound = 5
+	s, n := newDailyShop(t)
+	n.usage.SetMaxItems(bound)
+	s.credit(t, "ann", 1_000_000)
+	var batch []store.Usage
+	for range 3 * bound {
+		key, _ := s.newKey(t, keys.Ingestion)
+		use := s.daily("ann", freshID())
+		use.KeyID = key.ID
+		mustAccept(t, n, use)
+		if _, cached := n.usage.CachedItems(s.application.ID); cached == 0 || cached > bound {
+			t.Fatalf("%d keys are cached", cached)
+		}
+		use.EventID, use.TransactionID = freshID(), ids.New()
+		batch = append(batch, use)
+	}
+	for range 2 { // the batch has more than may be cached
+		outcomes, err := n.usage.TrackBatch(batch)
+		noError(t, err)
+		for _, o := range outcomes {
+			if o.Err != nil || o.Decision.Err() != nil {
+				t.Errorf("usage with one of many keys: %v, %v", o.Err, o.Decision.Err())
+			}
+		}
+		for i := range batch {
+			batch[i].EventID, batch[i].TransactionID = freshID(), ids.New()
+		}
+	}
+	revoked := batch[0]
+	_, err := s.RevokeKey(t.Context(), revoked.KeyID, moment)
+	noError(t, err)
+	if o := trackOutcome(n, revoked); o.String() != string(fault.RevokedAPIKey) {
+		t.Errorf("usage with a revoked key is answered with %s", o)
 	}
 }
 
