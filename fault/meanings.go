@@ -245,7 +245,7 @@ var meanings = map[Code]Meaning{
 		"Send a smaller quantity, and check the feature's cost for a wrong unit.",
 	},
 	UsageOutOfRange: {
-		"The quantity used in one period would exceed 9007199254740991, the largest number counted exactly.",
+		"The quantity used in one period would exceed 9223372036854775807, the largest number that its counter can hold.",
 		"Send a smaller quantity, or count in a larger unit.",
 	},
 	BillingPeriodMissing: {
