@@ -1,5 +1,5 @@
 // Package deploy holds the files to run Purser with: the image, a compose file, a systemd
-// unit and a Helm chart.
+// unit, a Helm chart, a Grafana dashboard and Prometheus alert rules.
 //
 // What it is: files for operators, and the tests that try them. The chart is tested in
 // charttest, a module of its own, whose dependencies are none of ours.

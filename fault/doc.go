@@ -4,8 +4,7 @@
 // refusal with its HTTP status.
 //
 // What always holds: every code that leaves the service is in the catalogue of
-// this package, once, with its kind; a message never carries anything of the
-// inside.
+// this package, once, with its kind; a message reveals no internals.
 //
 // What it is not: an internal error. Any other error is a bug or an
 // outage: the edge answers it with a fixed text and logs the cause.

@@ -1,6 +1,6 @@
-// Package ids makes and reads the identifiers that every room shares.
+// Package ids creates and parses the identifiers that all packages share.
 //
-// What it is: a 128-bit number that sorts by the moment it was made (UUIDv7).
+// What it is: a 128-bit number that sorts by the moment it was created (UUIDv7).
 // In Postgres it is a native uuid; on the wire it is a TypeID, a short prefix
 // that says what it names and 26 characters of lower-case base32.
 //

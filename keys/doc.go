@@ -8,8 +8,7 @@
 //
 // What always holds: a key has no permission that its maker lacked, and none
 // that came to its preset later; a secret has one spelling, and prints itself
-// only through Reveal; text that cannot be a secret is refused without a look
-// at the database.
+// only through Reveal; text that cannot be a secret is refused without a query.
 //
 // What it is not: the lookup. Finding a key by its hash, and dropping a revoked
 // one from every node, is the store's.

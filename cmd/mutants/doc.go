@@ -1,8 +1,8 @@
-// Command mutants shows that the tests have teeth.
+// Command mutants checks that the tests catch the bugs that matter.
 //
-// What it is: a list of bugs that someone might write one day where money is counted,
-// and a loop that seeds each into a copy of the module and runs the tests that are
-// there to catch it. It prints what became of each, and fails when one survives.
+// What it is: a list of bugs that a change could bring, most of them where money is counted,
+// and a loop that seeds each into a copy of the module and runs the tests that should catch
+// it. It prints the result of each, and fails when one survives.
 //
 // What always holds: the tree itself is never touched; a bug is a text that is
 // replaced by another, and one that no longer fits the source is reported, not

@@ -1,7 +1,7 @@
 // Package mailtest is an SMTP server for tests.
 //
-// What it is: a server of another author's library in the test process, with a certificate
-// of its own, that keeps what it receives and refuses what a test tells it to.
+// What it is: a third-party SMTP server in the test process, with a certificate of its own,
+// that keeps what it receives and refuses what a test tells it to.
 //
 // What always holds: mails are kept as they came and as a mail program decodes them.
 //

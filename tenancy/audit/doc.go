@@ -1,4 +1,4 @@
-// Package audit is the log of what people did by hand.
+// Package audit is the log of what people, API keys and the command line changed.
 //
 // What it is: the entry, who acted, and the seal that ties each entry to the one
 // before it. One chain for each organization.

@@ -1,5 +1,5 @@
-// Package credential is what people prove with who they are: a password, a code of
-// the moment, a recovery code, a link.
+// Package credential has the ways in which people prove who they are: passwords, one-time
+// codes, recovery codes and links.
 //
 // What it is: rules for choosing a password, its hash, one-time codes after RFC
 // 6238, and links that are kept as hashes. Randomness and time come in as

@@ -1,9 +1,11 @@
-// Package turns has callers with the same key wait for each other: what one tenant does at
-// once stays bounded, while others go on.
+// Package turns bounds how many callers with the same key run at once, so that one tenant
+// delays only itself.
 //
-// Always: no more callers of a key go on than was said; those who wait get the next free
-// place, or give up with their context; a key without callers takes no memory.
+// What it is: Turns, whose Take waits for a free place.
 //
-// Not here: locks that all nodes see, which are leases (store/queue), and refusals at once
-// (httpd.InFlight).
+// What always holds: no more callers of a key run than the bound; a waiting caller gets the
+// next free place, or gives up when its context ends; a key without callers takes no memory.
+//
+// What it is not: a lock that all nodes see, which is a lease (store/queue), or a limit that
+// refuses at once (httpd.InFlight).
 package turns

@@ -9,6 +9,6 @@
 // another place, does not open. The first secret seals; every one that is given
 // opens, so a secret can be replaced while the old one's texts are sealed again.
 //
-// What it is not: storage, nor for what only has to be recognized. Passwords and
-// API keys are hashed.
+// What it is not: storage, nor for values that are only compared: passwords and API keys
+// are hashed.
 package vault

@@ -7,8 +7,8 @@
 // ready: the serving role, the migrations, grants and policies.
 //
 // What always holds: a transaction of an application names it to the row-level
-// policies; every statement is declared, and carries the application's id first. Who
-// wants to know of changed wallets and committed entries registers with DB.
+// policies; every statement is declared, and carries the application's id first. DB calls
+// the functions registered with it for changed wallets and committed entries.
 //
 // What it is not: a place for tables. It knows app_state, the audit log, the policies
 // and how a notification is inserted, and no other rows.
