@@ -10,7 +10,7 @@ import (
 // of the gates is part of the contract: the first gate that settles the usage gives the
 // decision.
 func Decide(state *State, usage Usage) Decision {
-	c := consideration{state: state, use: usage}
+	c := consideration{state: state, usage: usage}
 	c.Before = state.Wallet.Balance(usage.Feature.CreditID)
 	c.Before.CreditKey = usage.Feature.CreditKey
 	c.After = c.Before
@@ -27,7 +27,7 @@ func Decide(state *State, usage Usage) Decision {
 type consideration struct {
 	Decision
 	state *State
-	use   Usage
+	usage Usage
 }
 
 func (c *consideration) settle(gate Gate, verdict Verdict, code fault.Code) bool {
@@ -38,17 +38,17 @@ func (c *consideration) settle(gate Gate, verdict Verdict, code fault.Code) bool
 // eventID answers a repeated event id with the first record, before any other field of
 // the repeat is read.
 func (c *consideration) eventID() bool {
-	if c.use.EventID == "" {
+	if c.usage.EventID == "" {
 		return false
 	}
-	first, known := c.state.Events[c.use.EventID]
+	first, known := c.state.Events[c.usage.EventID]
 	if !known {
 		return false
 	}
 	c.Event = *first
 	switch {
-	case first.TransactionID != c.use.TransactionID:
-		c.Differs = !first.describes(c.state.Wallet.ID, &c.use)
+	case first.TransactionID != c.usage.TransactionID:
+		c.Differs = !first.describes(c.state.Wallet.ID, &c.usage)
 		return c.settle(GateEventID, Duplicate, "")
 	case first.DeduplicatedFrom.IsZero():
 		return c.settle(GateEventID, Accepted, "")
@@ -60,11 +60,11 @@ func (c *consideration) eventID() bool {
 // amount comes before the gates that depend on state: usage without a required amount is
 // invalid in every period, rather than free in some.
 func (c *consideration) amount() bool {
-	callback := c.use.Feature.PricingMode == Callback
+	callback := c.usage.Feature.PricingMode == Callback
 	switch {
-	case callback && c.use.Amount == nil:
+	case callback && c.usage.Amount == nil:
 		return c.settle(GateAmount, Unprocessable, fault.AmountRequired)
-	case !callback && c.use.Amount != nil:
+	case !callback && c.usage.Amount != nil:
 		return c.settle(GateAmount, Unprocessable, fault.AmountNotAccepted)
 	}
 	return false
@@ -82,7 +82,7 @@ func (c *consideration) deduplication() bool {
 	if !billed {
 		return false
 	}
-	c.New = c.use.EventID != ""
+	c.New = c.usage.EventID != ""
 	c.Event.DeduplicatedFrom = charged
 	c.Event.Charge.Billable = 0
 	return c.settle(GateDeduplication, Deduplicated, "")
@@ -91,19 +91,19 @@ func (c *consideration) deduplication() bool {
 // draft fills in the fields that every record has, and the limit of the terms, whether
 // or not a gate will need it.
 func (c *consideration) draft() Keys {
-	keys, limit, limited := c.state.keys(&c.use)
-	feature := c.use.Feature
+	keys, limit, limited := c.state.keys(&c.usage)
+	feature := c.usage.Feature
 	c.Event = Event{
-		TransactionID: c.use.TransactionID,
-		EventID:       c.use.EventID,
+		TransactionID: c.usage.TransactionID,
+		EventID:       c.usage.EventID,
 		WalletID:      c.state.Wallet.ID,
 		FeatureID:     feature.ID,
 		CreditID:      feature.CreditID,
-		EntityID:      c.use.EntityID,
-		Quantity:      c.use.Quantity,
-		Quoted:        c.use.Amount,
-		Properties:    c.use.Properties,
-		OccurredAt:    c.use.occurredAt(c.state.Now),
+		EntityID:      c.usage.EntityID,
+		Quantity:      c.usage.Quantity,
+		Quoted:        c.usage.Amount,
+		Properties:    c.usage.Properties,
+		OccurredAt:    c.usage.occurredAt(c.state.Now),
 		CreatedAt:     c.state.Now,
 		Period:        keys.Billed.Period,
 		Charge: Charge{
@@ -111,7 +111,7 @@ func (c *consideration) draft() Keys {
 			Cost:            feature.Cost,
 			QuantityPerUnit: feature.QuantityPerUnit,
 			BasisPoints:     ListPrice,
-			Billable:        c.use.Quantity,
+			Billable:        c.usage.Quantity,
 			FeatureRevision: feature.Revision,
 		},
 		BalanceAfter: c.Before.Amount,
@@ -140,13 +140,13 @@ func (c *consideration) allowance() bool {
 	if !a.Limited() {
 		return false
 	}
-	covered := min(a.Remaining(), c.use.Quantity)
-	if covered < c.use.Quantity && a.Overage == OverageBlock {
+	covered := min(a.Remaining(), c.usage.Quantity)
+	if covered < c.usage.Quantity && a.Overage == OverageBlock {
 		return c.settle(GateAllowance, Refused, fault.FeatureLimitExceeded)
 	}
 	// Only paid overage reaches this: about a thousand events of MaxQuantity in one
 	// period. The counter must stay exact, so an overflow is refused.
-	if a.Used > math.MaxInt64-c.use.Quantity {
+	if a.Used > math.MaxInt64-c.usage.Quantity {
 		return c.settle(GateAllowance, Unprocessable, fault.UsageOutOfRange)
 	}
 	a.Covered = covered
@@ -158,11 +158,11 @@ func (c *consideration) allowance() bool {
 func (c *consideration) price() bool {
 	charge := &c.Event.Charge
 	if charge.PricingMode == Callback {
-		charge.Amount = portion(*c.use.Amount, charge.Billable, c.use.Quantity)
+		charge.Amount = portion(*c.usage.Amount, charge.Billable, c.usage.Quantity)
 		return false
 	}
 	if s := c.state.Subscription; s != nil && s.Status.InForce() {
-		charge.BasisPoints = s.Terms.BasisPoints(c.use.Feature.ID)
+		charge.BasisPoints = s.Terms.BasisPoints(c.usage.Feature.ID)
 	}
 	amount, ok := Price(charge.Cost, charge.QuantityPerUnit, charge.Billable, charge.BasisPoints)
 	if !ok {
@@ -184,6 +184,6 @@ func (c *consideration) balance() bool {
 
 func (c *consideration) accept() {
 	c.Verdict = Accepted
-	c.New = c.use.EventID != ""
-	c.LocksDeduplication = !c.use.Feature.DeduplicationLocked
+	c.New = c.usage.EventID != ""
+	c.LocksDeduplication = !c.usage.Feature.DeduplicationLocked
 }
