@@ -94,8 +94,8 @@ func (l *lane) checkOptimistic(requests []*request) (rest []*request) {
 		return requests
 	}
 	known := make([]*request, len(cached))
-	for i, g := range cached {
-		known[i] = g.request
+	for i, c := range cached {
+		known[i] = c.request
 	}
 	var seen storedVersions
 	err = l.engine.runAttempt(l.engine.reads, known, func(ctx context.Context, conn *pgx.Conn, batches []*appBatch, now int64) (err error) {
@@ -104,12 +104,12 @@ func (l *lane) checkOptimistic(requests []*request) (rest []*request) {
 		}
 		return l.engine.checkClock(batches, now)
 	})
-	for _, g := range cached {
-		if err == nil && seen.matches(g) {
-			g.request.decision = metering.Decide(&g.state, g.request.Usage.Usage)
-			g.request.resolved = true
+	for _, c := range cached {
+		if err == nil && seen.matches(c) {
+			c.request.decision = metering.Decide(&c.state, c.request.Usage.Usage)
+			c.request.resolved = true
 		} else {
-			rest = append(rest, g.request)
+			rest = append(rest, c.request)
 		}
 	}
 	return rest
@@ -177,7 +177,7 @@ func readVersions(ctx context.Context, conn *pgx.Conn, batches []*appBatch) (sto
 	return seen, pipe.Run()
 }
 
-func (s storedVersions) matches(g cachedState) bool {
-	wallet, found := s.wallets[walletKey{g.request.Scope.AppID, g.request.Identity}]
-	return found && wallet == g.wallet && s.epochs[g.request.Scope.AppID] == g.epoch
+func (s storedVersions) matches(c cachedState) bool {
+	wallet, found := s.wallets[walletKey{c.request.Scope.AppID, c.request.Identity}]
+	return found && wallet == c.wallet && s.epochs[c.request.Scope.AppID] == c.epoch
 }
