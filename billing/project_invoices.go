@@ -146,7 +146,7 @@ func (p *projector) paidBy(position int) string {
 // clockSkew is how far the provider's clock may be behind ours.
 const clockSkew = int64(time.Minute / time.Millisecond)
 
-// changeFor finds the change that a bought fulfils or renews: the latest one to its
+// changeFor finds the change that a purchase fulfils or renews: the latest one to its
 // price that was requested before the period began. A plan's terms can differ between
 // two purchases at one price, so the time decides.
 func (p *projector) changeFor(bought purchase) int {

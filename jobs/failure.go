@@ -29,9 +29,8 @@ func (f *Failure) Unwrap() error { return f.Err }
 // failureOf completes what an error says about its job.
 func failureOf(err error, tries int) Failure {
 	complete := Failure{Err: err}
-	var said *Failure
-	if errors.As(err, &said) {
-		complete = *said
+	if given, ok := errors.AsType[*Failure](err); ok {
+		complete = *given
 	}
 	if complete.Message == "" {
 		complete.Message = err.Error()

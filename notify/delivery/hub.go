@@ -9,8 +9,8 @@ import (
 	"purser/tenancy"
 )
 
-// pollInterval is how often those that wait for one feed look for what other nodes have
-// numbered: one of them for all.
+// pollInterval is how often the waiting readers of one feed ask for what other nodes have
+// numbered: one reader for all.
 const pollInterval = time.Second
 
 // hub wakes the readers of feeds that wait on this node.
@@ -24,8 +24,8 @@ type watch struct {
 	readers  int
 	numbered chan struct{} // closed by the next numbering
 	last     int64         // the highest number that was found
-	looking  bool          // one of the readers looks for a higher one
-	lookedAt time.Time
+	polling  bool          // one of the readers asks for a higher one
+	polledAt time.Time
 }
 
 func newHub() *hub { return &hub{apps: map[ids.ID]*watch{}} }
@@ -67,21 +67,21 @@ func (w *watch) wake() {
 	w.numbered = make(chan struct{})
 }
 
-// look wakes the readers when there is a higher number than any found before. They
+// poll wakes the readers when there is a higher number than any found before. They
 // have asked for the signal before they read, so a number that they missed wakes them.
-func (h *hub) look(app ids.ID, last func() (int64, error)) error {
+func (h *hub) poll(app ids.ID, last func() (int64, error)) error {
 	h.mu.Lock()
 	w := h.apps[app]
-	if w.looking || time.Since(w.lookedAt) < pollInterval/2 {
+	if w.polling || time.Since(w.polledAt) < pollInterval/2 {
 		h.mu.Unlock()
 		return nil
 	}
-	w.looking = true
+	w.polling = true
 	h.mu.Unlock()
 	found, err := last()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w.looking, w.lookedAt = false, time.Now()
+	w.polling, w.polledAt = false, time.Now()
 	if found > w.last {
 		w.last = found
 		w.wake()
@@ -107,7 +107,7 @@ func (d *Dispatcher) Wait(ctx context.Context, scope tenancy.Scope, longest time
 			case <-signal:
 				woken = true
 			case <-poll.C:
-				err := d.hub.look(scope.AppID, func() (int64, error) { return d.options.Store.Notifications(scope).Last(ctx) })
+				err := d.hub.poll(scope.AppID, func() (int64, error) { return d.options.Store.Notifications(scope).Last(ctx) })
 				if err != nil {
 					return err
 				}
