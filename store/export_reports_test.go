@@ -27,7 +27,7 @@ func TakeBack(ctx context.Context, a App, identity, creditKey string, amount met
 		if err != nil {
 			return err
 		}
-		w, err := tx.LockOrMakeWallet(ctx, ids.New(), identity, now)
+		w, err := tx.LockOrCreateWallet(ctx, ids.New(), identity, now)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func (tx appTx) begin(ctx context.Context, walletID ids.ID, b BeginInput) (rec O
 	if err := tx.holdConnection(ctx, b.Op.ConnectionID); err != nil {
 		return rec, err
 	}
-	w, err := tx.LockOrMakeWallet(ctx, walletID, b.Identity, b.Now)
+	w, err := tx.LockOrCreateWallet(ctx, walletID, b.Identity, b.Now)
 	if err != nil {
 		return rec, err
 	}

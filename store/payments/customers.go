@@ -43,7 +43,7 @@ var ErrCustomerTaken = errors.New("store: the customer belongs to another wallet
 func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
 	walletID := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		w, err := tx.LockOrMakeWallet(ctx, walletID, identity, now)
+		w, err := tx.LockOrCreateWallet(ctx, walletID, identity, now)
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func (tx Tx) Deposit(ctx context.Context, walletID ids.ID, requested Deposit) (d
 	if err != nil {
 		return d, false, err
 	}
-	w, err := tx.LockOrMakeWallet(ctx, walletID, requested.Identity, requested.CreatedAt)
+	w, err := tx.LockOrCreateWallet(ctx, walletID, requested.Identity, requested.CreatedAt)
 	if err != nil {
 		return d, false, err
 	}

@@ -141,11 +141,11 @@ func WalletOf(locked []Wallet, identity string, id ids.ID, side string) (*Wallet
 // maxIdentityChanges is how often a wallet may get another identity while it is waited for.
 const maxIdentityChanges = 100
 
-// LockOrMakeWallet locks the wallet of an identity, made first when it is
+// LockOrCreateWallet locks the wallet of an identity, and creates it first when it is
 // missing. These are two statements: a row that a statement inserts, or that it
-// waited for another to insert, is not there for its own lock. A wallet that got another
-// identity between them is made again.
-func (tx Tx) LockOrMakeWallet(ctx context.Context, id ids.ID, identity string, now int64) (Wallet, error) {
+// waited for another to insert, is not there for its own lock. For a wallet that got
+// another identity between them, it starts again.
+func (tx Tx) LockOrCreateWallet(ctx context.Context, id ids.ID, identity string, now int64) (Wallet, error) {
 	for range maxIdentityChanges {
 		if _, err := tx.ExecAny(ctx, EnsureWallets, []ids.ID{id}, []string{identity}, now); err != nil {
 			return Wallet{}, err
