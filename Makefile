@@ -180,7 +180,7 @@ webhooks: postgres ## Send 100,000 notifications to receivers that fail in every
 	$(GO) test -tags chaos -count=1 -timeout 180m -vet=off -v -run '^TestChaosWebhooks$$' ./notify/delivery
 
 .PHONY: attack
-attack: postgres ## Attack a server as a stranger and measure memory, latency and server errors; on an idle machine
+attack: postgres ## Attack a server as an anonymous client and measure memory, latency and server errors; on an idle machine
 	$(GO) test -tags chaos -count=1 -timeout 60m -vet=off -p 1 -v -run '^(TestAttack.*|TestChaosHalfSentBodies|TestChaosLogins)$$' ./cmd/purser
 
 # The generators come from their registries. `make test` holds the same rules by the

@@ -53,7 +53,7 @@ func (c *Cashier) recover(ctx context.Context, job jobs.Job) (next int64, err er
 		rec, err := app.OperationByID(ctx, ids.ID(id))
 		return rec.Identity, err
 	}
-	err = c.withWalletLease(ctx, job.Scope, identity, work)
+	err = c.withIdentityLease(ctx, job.Scope, identity, work)
 	return next, ignoreNotFound(err)
 }
 

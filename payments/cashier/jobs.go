@@ -145,7 +145,7 @@ func (c *Cashier) refreshSubscriptionWith(ctx context.Context, acct account, id 
 		}
 		return app.IdentityOfChange(ctx, checkoutID)
 	}
-	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
+	err = c.withIdentityLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		sub, err := c.syncSubscription(ctx, acct, fence, id, opts)
 		if err != nil {
 			return ignoreNotFound(err)
@@ -182,7 +182,7 @@ func (c *Cashier) refreshSession(ctx context.Context, acct account, job queue.Jo
 		checkout, err := c.checkoutOf(ctx, acct, session)
 		return checkout.Identity, err
 	}
-	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
+	err = c.withIdentityLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		// Read again under the lease.
 		now := c.nowAt(fence.ClockOffset)
 		session, err := c.session(ctx, acct, id, now)
@@ -213,7 +213,7 @@ func (c *Cashier) refreshCharge(ctx context.Context, acct account, job queue.Job
 	identity := func(ctx context.Context) (string, error) {
 		return app.IdentityOfCharge(ctx, charge.ID, charge.IntentID)
 	}
-	err = c.withWalletLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
+	err = c.withIdentityLease(ctx, acct.scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		charge, err := acct.provider.Charge(ctx, id)
 		if err != nil {
 			return err
@@ -263,7 +263,7 @@ func (c *Cashier) renewFree(ctx context.Context, job jobs.Job) (next int64, err 
 		return 0, err
 	}
 	identity := func(ctx context.Context) (string, error) { return app.IdentityOfFree(ctx, ids.ID(id)) }
-	err = c.withWalletLease(ctx, scope, identity, func(ctx context.Context, fence queue.Fence) error {
+	err = c.withIdentityLease(ctx, scope, identity, func(ctx context.Context, fence queue.Fence) error {
 		renewed, err := app.RenewFree(ctx, fence, ids.ID(id), c.nowAt(fence.ClockOffset))
 		if !renewed.Ended() {
 			next = renewed.Period.End

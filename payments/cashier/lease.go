@@ -26,9 +26,9 @@ func planLease(id ids.ID) string { return "plan:" + id.String() }
 
 func actionLease(object string) string { return "action:" + object }
 
-// withWalletLease runs work while holding the lease of the identity that find returns. A
+// withIdentityLease runs work while holding the lease of the identity that find returns. A
 // wallet may get another identity while the lease is waited for: then its lease is taken.
-func (c *Cashier) withWalletLease(ctx context.Context, scope tenancy.Scope, find func(context.Context) (string, error), work func(context.Context, queue.Fence) error) error {
+func (c *Cashier) withIdentityLease(ctx context.Context, scope tenancy.Scope, find func(context.Context) (string, error), work func(context.Context, queue.Fence) error) error {
 	for {
 		identity, err := find(ctx)
 		if err != nil {
