@@ -81,11 +81,13 @@ type Bearer struct {
 
 type bearerKey struct{}
 
-// sessionStore stores sessions in Postgres.
+// sessionStore stores sessions in Postgres. Of scs.Store it has the variants with a context,
+// which scs calls in place of the others.
 type sessionStore struct {
-	auth    people.Auth
-	now     func() int64
-	lookups *httpd.Lookups
+	scs.Store // nil: the others are never called
+	auth      people.Auth
+	now       func() int64
+	lookups   *httpd.Lookups
 	// known are sessions that the node has found: others behind the same address can't keep
 	// their users from their pages.
 	known *lru.Cache[credential.Hash, struct{}]
@@ -171,22 +173,6 @@ func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
 		return nil
 	}
 	return s.auth.CloseSession(ctx, token)
-}
-
-// Find implements scs.Store. scs prefers the context variants, so Find, Commit and Delete
-// are not called.
-func (s sessionStore) Find(token string) ([]byte, bool, error) {
-	return s.find(context.Background(), token, "")
-}
-
-// Commit implements scs.Store.
-func (s sessionStore) Commit(token string, content []byte, expiry time.Time) error {
-	return s.CommitCtx(context.WithValue(context.Background(), bearerKey{}, &Bearer{}), token, content, expiry)
-}
-
-// Delete implements scs.Store.
-func (s sessionStore) Delete(token string) error {
-	return s.DeleteCtx(context.WithValue(context.Background(), bearerKey{}, &Bearer{}), token)
 }
 
 // loadSession loads the session of the cookie, or starts an empty one, which is saved
