@@ -28,9 +28,9 @@ type Options struct {
 	site.Options
 	// Document is the served OpenAPI document, for the reference.
 	Document *openapi.Object
-	// Usage answers the check page. Without it the page fails.
+	// Usage answers checks and shows what is left of allowances.
 	Usage *store.Engine
-	// Deliveries sends notifications. Nil for a server without webhooks.
+	// Deliveries creates webhook endpoints and sends tests to them.
 	Deliveries *delivery.Dispatcher
 	// NewOrganizations lets everyone with an account create organizations.
 	NewOrganizations bool

@@ -20,7 +20,7 @@ type Pages struct {
 	exportWallet ExportWallet
 }
 
-// New creates the pages. Without the engine, the page that checks usage fails.
+// New creates the pages. They ask the engine why usage is denied, and what is left of allowances.
 func New(s *site.Site, usage *store.Engine) *Pages { return &Pages{Site: s, usage: usage} }
 
 // SetExportWallet lets members download what is known of a customer. It is set before the

@@ -60,9 +60,6 @@ func planTitle(req *site.Request, terms billing.Terms) (string, error) {
 // allowances reads how much of each limited feature is used, by the decision that the
 // next usage would get.
 func (s *Pages) allowances(req *site.Request, identity string, limits []metering.Limit) (list []supportpage.Allowance, err error) {
-	if s.usage == nil {
-		return nil, nil
-	}
 	for _, limit := range limits[:min(len(limits), maxAllowances)] {
 		usage := store.Usage{Scope: req.Scope(), Identity: identity, FeatureKey: limit.FeatureKey, Usage: metering.Usage{Quantity: 1}}
 		d, err := s.usage.Explain(usage)
