@@ -69,15 +69,12 @@ func resetForm(d component.Draft, link credential.Token, user tenancy.User) site
 }
 
 // resetClosed is the page of a link that was used, has expired or never was.
-func resetClosed() site.Response {
-	return site.ShowStatus(http.StatusNotFound, accountpage.ResetPage(accountpage.Reset{Closed: true}))
+func resetClosed(*site.Request) (site.Response, error) {
+	return site.ShowStatus(http.StatusNotFound, accountpage.ResetPage(accountpage.Reset{Closed: true})), nil
 }
 
 func (s *Pages) resetPage(req *site.Request) (site.Response, error) {
 	link, user, err := resetLink(req)
-	if fault.Is(err, fault.PathNotFound) {
-		return resetClosed(), nil
-	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -88,9 +85,6 @@ func (s *Pages) resetPage(req *site.Request) (site.Response, error) {
 // second factor if there is one.
 func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 	link, user, err := resetLink(req)
-	if fault.Is(err, fault.PathNotFound) {
-		return resetClosed(), nil
-	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -120,11 +114,7 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	by := actorFor(req, user)
-	err = s.Store.Auth().ReplaceForgotten(req.Context, link.Hash(), encoded, by, mails...)
-	if fault.Is(err, fault.PathNotFound) {
-		return resetClosed(), nil // another request used the link first
-	}
-	if err != nil {
+	if err := s.Store.Auth().ReplaceForgotten(req.Context, link.Hash(), encoded, by, mails...); err != nil {
 		return site.Response{}, err
 	}
 	req.LogAccount("password reset by mail", user.ID)

@@ -107,9 +107,6 @@ func invitationPath(link credential.Token) string {
 
 func (s *Pages) invitedPage(req *site.Request) (site.Response, error) {
 	invited, _, err := loadInvited(req, component.Draft{})
-	if fault.Is(err, fault.PathNotFound) {
-		return invitationClosed(req), nil
-	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -118,7 +115,7 @@ func (s *Pages) invitedPage(req *site.Request) (site.Response, error) {
 
 // invitationClosed explains why a link is invalid. Every link gets the same page, so a
 // guessed one tells nothing.
-func invitationClosed(req *site.Request) site.Response {
+func invitationClosed(req *site.Request) (site.Response, error) {
 	failure := page.Failure{
 		Status: http.StatusNotFound, Title: "This invitation doesn't work any more", RequestID: req.RequestID(),
 		Advice: "Invitations work once, for 7 days, and can be revoked. If you have already joined, sign in. Otherwise ask for a new invitation.",
@@ -128,7 +125,7 @@ func invitationClosed(req *site.Request) site.Response {
 		failure.Advice = "Invitations work once, for 7 days, and can be revoked. If you haven't joined yet, ask for a new invitation."
 		failure.Lead, failure.Href, failure.Frame = "Go to your organizations", "/o", req.Frame(failure.Title, "")
 	}
-	return site.ShowStatus(failure.Status, page.Error(failure))
+	return site.ShowStatus(failure.Status, page.Error(failure)), nil
 }
 
 // loadInvited is the page of the link in the path, if it can still be accepted.
@@ -160,9 +157,6 @@ func prefilled(d component.Draft, email string) component.Draft {
 // accept adds the signed-in user, or a new account, as a member.
 func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	invited, link, err := loadInvited(req, component.Draft{})
-	if fault.Is(err, fault.PathNotFound) {
-		return invitationClosed(req), nil
-	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -182,9 +176,6 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	var i people.Invitation
 	if f.OK() {
 		i, err = s.Store.Auth().AcceptInvitation(req.Context, link.Hash(), joining)
-		if fault.Is(err, fault.PathNotFound) { // used or revoked meanwhile
-			return invitationClosed(req), nil
-		}
 		field := ""
 		if !req.IsSignedIn() && fault.Is(err, fault.AlreadyExists) {
 			field = "email"

@@ -60,6 +60,18 @@ func findLink(req *site.Request, kind string, find func(context.Context, credent
 	return link, err
 }
 
+// ofLink handles a request with a link in its path. If the link is not valid, or another
+// request used it first, closed handles it.
+func ofLink(handle, closed func(*site.Request) (site.Response, error)) func(*site.Request) (site.Response, error) {
+	return func(req *site.Request) (site.Response, error) {
+		response, err := handle(req)
+		if fault.Is(err, fault.PathNotFound) {
+			return closed(req)
+		}
+		return response, err
+	}
+}
+
 // ifFound reports a missing row as false.
 func ifFound(err error) (bool, error) {
 	if fault.Is(err, fault.PathNotFound) {
@@ -104,9 +116,6 @@ func (s *Pages) isSetUp(req *site.Request) (setUp bool, err error) {
 
 func (s *Pages) setupPage(req *site.Request) (site.Response, error) {
 	link, err := s.setupLink(req)
-	if fault.Is(err, fault.PathNotFound) {
-		return s.setupClosed(req)
-	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -117,9 +126,6 @@ func setupPath(link credential.Token) string { return site.PathOf([]string{"setu
 
 func (s *Pages) setup(req *site.Request) (site.Response, error) {
 	link, err := s.setupLink(req)
-	if fault.Is(err, fault.PathNotFound) {
-		return s.setupClosed(req)
-	}
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -134,11 +140,7 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 	if bootstrap.Encoded, err = s.passwords.hash(req.Context, f.Raw("password"), ids.ID{}); err != nil {
 		return site.Response{}, err
 	}
-	bootstrap, err = s.Store.Auth().CreateFirstAccount(req.Context, link.Hash(), bootstrap)
-	if fault.Is(err, fault.PathNotFound) {
-		return s.setupClosed(req) // another request used the link first
-	}
-	if err != nil {
+	if bootstrap, err = s.Store.Auth().CreateFirstAccount(req.Context, link.Hash(), bootstrap); err != nil {
 		return site.Response{}, err
 	}
 	if err := signInOnDevice(req, bootstrap.User.ID, bootstrap.User.CreatedAt, 0); err != nil {
