@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	netmail "net/mail"
 	"net/netip"
@@ -46,8 +47,8 @@ type config struct {
 	previousKey string
 	// trustedProxies are networks whose X-Forwarded-For is trusted.
 	trustedProxies []netip.Prefix
-	// keepNotifications is the retention of notifications; the default when zero.
-	keepNotifications time.Duration
+	// notificationDays is the retention of notifications; the default when zero.
+	notificationDays int
 	// webhookNetworks are private networks that webhooks may reach.
 	webhookNetworks []netip.Prefix
 	logLevel        slog.Level
@@ -75,6 +76,7 @@ const (
 	defaultDatabaseConns = store.DefaultConns + store.UsageConns
 	minDatabaseConns     = store.UsageConns + 2
 	maxDatabaseConns     = 1000
+	maxNotificationDays  = 3650
 	minSecretKey         = 32
 
 	defaultVerifyNew   = time.Hour
@@ -86,7 +88,6 @@ const (
 // is an error.
 var settings = map[string]func(*config, string) error{
 	"DATABASE_URL":        func(c *config, v string) error { c.databaseURL = v; return nil },
-	"PURSER_DB_CONNS":     (*config).setDatabaseConns,
 	"PURSER_ADDR":         func(c *config, v string) error { c.addr = v; return nil },
 	"PURSER_DATA":         func(c *config, v string) error { c.data = v; return nil },
 	"PURSER_BASE_URL":     (*config).setBaseURL,
@@ -95,16 +96,26 @@ var settings = map[string]func(*config, string) error{
 	"PURSER_LOG_LEVEL":    (*config).setLogLevel,
 	"PURSER_LOG_REQUESTS": (*config).setLogRequests,
 	"PURSER_METRICS_ADDR": func(c *config, v string) error { return setHostPort(&c.metricsAddr, v) },
-	"PURSER_RATE_LIMIT":   (*config).setRateLimit,
 	"PURSER_SECRET_KEY":   func(c *config, v string) error { return setKey(&c.secretKey, v) },
 	"PURSER_SANDBOX":      func(c *config, v string) error { return setSwitch(&c.sandboxOff, v, "off", "on") },
 	"PURSER_SANDBOX_ADDR": func(c *config, v string) error { return setHostPort(&c.sandboxAddr, v) },
 
-	"PURSER_MAX_CONNECTIONS":     (*config).setMaxConnections,
 	"PURSER_SECRET_KEY_PREVIOUS": func(c *config, v string) error { return setKey(&c.previousKey, v) },
 	"PURSER_TRUSTED_PROXY":       func(c *config, v string) error { return appendNetworks(&c.trustedProxies, v) },
-	"PURSER_NOTIFICATION_DAYS":   (*config).setNotificationDays,
 	"PURSER_WEBHOOK_NETWORKS":    func(c *config, v string) error { return appendNetworks(&c.webhookNetworks, v) },
+
+	"PURSER_DB_CONNS": func(c *config, v string) error {
+		return setNumber(&c.databaseConns, v, "database connections", minDatabaseConns, maxDatabaseConns)
+	},
+	"PURSER_MAX_CONNECTIONS": func(c *config, v string) error {
+		return setNumber(&c.maxConnections, v, "connections", 1, mostConnections)
+	},
+	"PURSER_RATE_LIMIT": func(c *config, v string) error {
+		return setNumber(&c.rateLimit, v, "requests per second (0 for no limit)", 0, math.MaxInt32)
+	},
+	"PURSER_NOTIFICATION_DAYS": func(c *config, v string) error {
+		return setNumber(&c.notificationDays, v, "days", 1, maxNotificationDays)
+	},
 
 	"PURSER_NEW_ORGANIZATIONS": func(c *config, v string) error { return setSwitch(&c.newOrganizations, v, "on", "off") },
 	"PURSER_SECOND_FACTOR":     func(c *config, v string) error { return setSwitch(&c.requireFactor, v, "required", "optional") },
@@ -249,33 +260,13 @@ func (c *config) setLogRequests(value string) (err error) {
 	return err
 }
 
-func (c *config) setRateLimit(value string) error {
-	limit, err := strconv.ParseUint(value, 10, 31)
-	if err != nil {
-		return errors.New("must be a whole number of requests per second, 0 for no limit")
+// setNumber parses a whole number.
+func setNumber[T int | float64](to *T, value, noun string, least, most int) error {
+	number, err := strconv.Atoi(value)
+	if err != nil || number < least || number > most {
+		return fmt.Errorf("must be a whole number of %s, from %d to %d", noun, least, most)
 	}
-	c.rateLimit = float64(limit)
-	return nil
-}
-
-func (c *config) setDatabaseConns(value string) error {
-	conns, err := strconv.Atoi(value)
-	if err != nil || conns < minDatabaseConns || conns > maxDatabaseConns {
-		return fmt.Errorf("must be a whole number of database connections, from %d to %d", minDatabaseConns, maxDatabaseConns)
-	}
-	c.databaseConns = conns
-	return nil
-}
-
-// maxNotificationDays bounds the retention of notifications.
-const maxNotificationDays = 3650
-
-func (c *config) setNotificationDays(value string) error {
-	days, err := strconv.Atoi(value)
-	if err != nil || days < 1 || days > maxNotificationDays {
-		return fmt.Errorf("must be a number of days from 1 to %d", maxNotificationDays)
-	}
-	c.keepNotifications = time.Duration(days) * 24 * time.Hour
+	*to = T(number)
 	return nil
 }
 

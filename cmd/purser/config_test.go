@@ -46,7 +46,7 @@ func TestReadConfig(t *testing.T) {
 			databaseConns: 11, memoryLimit: 2 << 30, maxConnections: 7, logLevel: slog.LevelDebug, logRefusals: 10,
 			trustedProxies:   []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("192.0.2.1/32")},
 			newOrganizations: true, requireFactor: true, keepFailures: 48 * time.Hour, keepDenials: 72 * time.Hour,
-			keepNotifications: 7 * 24 * time.Hour, webhookNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
+			notificationDays: 7, webhookNetworks: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")},
 			verifyAll: 12 * time.Hour, verifyLimit: 90 * time.Second,
 			smtp: &mail.Server{Host: "mail.example.com", Port: 465, ImplicitTLS: true}, mailFrom: netmail.Address{Name: "Purser", Address: "billing@example.com"},
 		}
@@ -78,9 +78,13 @@ func TestReadConfigNamesWhatIsWrong(t *testing.T) {
 		"PURSER_MEMORY_LIMIT=127MiB",
 		"PURSER_MEMORY_LIMIT=1000000000",
 		"PURSER_MEMORY_LIMIT=lots",
-		"PURSER_MAX_CONNECTIONS=0",
+		"PURSER_MAX_CONNECTIONS=00", // the bounds in the error contain a single zero
+		"PURSER_MAX_CONNECTIONS=1048576",
 		"PURSER_MAX_CONNECTIONS=few",
+		"PURSER_NOTIFICATION_DAYS=00",
+		"PURSER_NOTIFICATION_DAYS=3651",
 		"PURSER_RATE_LIMIT=-1",
+		"PURSER_RATE_LIMIT=2147483648",
 		"PURSER_DB_CONNS=9",
 		"PURSER_DB_CONNS=1001",
 		"PURSER_DB_CONNS=a few",

@@ -13,6 +13,7 @@ const (
 	minMemoryLimit     = 128 << 20
 
 	defaultMaxConnections = 10_000
+	mostConnections       = 1<<20 - 1
 )
 
 // limitMemory sets the Go memory limit to three quarters of the setting: the rest is for
@@ -45,13 +46,4 @@ func (c *config) setMemoryLimit(value string) error {
 		return nil
 	}
 	return problem
-}
-
-func (c *config) setMaxConnections(value string) error {
-	limit, err := strconv.ParseUint(value, 10, 20)
-	if err != nil || limit == 0 {
-		return errors.New("must be a number of connections, at least 1")
-	}
-	c.maxConnections = int(limit)
-	return nil
 }

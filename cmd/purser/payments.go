@@ -50,7 +50,7 @@ func newPayments(c config, db *store.Store, seals *vault.Vault, secret secret, m
 		queue: jobs.New(jobs.Options{Store: db, Observe: meters.observeJob, Log: log}),
 		store: db, baseURL: c.baseURL, apiURL: sandboxURL(c), log: log,
 	}
-	p.deliveries = delivery.New(delivery.Options{Store: db, Vault: seals, Jobs: p.queue, Opened: c.webhookNetworks, Keep: c.keepNotifications, Observe: meters.observeDelivery, Log: log})
+	p.deliveries = delivery.New(delivery.Options{Store: db, Vault: seals, Jobs: p.queue, Opened: c.webhookNetworks, Keep: time.Duration(c.notificationDays) * 24 * time.Hour, Observe: meters.observeDelivery, Log: log})
 	options := cashier.Options{
 		Store: db, Vault: seals, BaseURL: c.baseURL, Jobs: p.queue, Log: log, ObserveWebhook: meters.observeWebhook,
 		StripeTransport: meters.measureProvider(stripeProvider, http.DefaultTransport),
