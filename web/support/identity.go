@@ -21,19 +21,14 @@ func identityProblem(identity string) string {
 	return fmt.Sprintf("Enter an identity of up to %d characters.", metering.MaxIdentityLength)
 }
 
-func (s *Pages) renameForm(req *site.Request) (site.Response, error) {
-	head, _, err := s.walletHead(req, "")
-	return site.Show(supportpage.RenamePage(supportpage.RenameForm{WalletHead: head, Key: formKey()})), err
+func (s *Pages) renameForm(_ *site.Request, w walletPage) (site.Response, error) {
+	return site.Show(supportpage.RenamePage(supportpage.RenameForm{WalletHead: w.head, Key: formKey()})), nil
 }
 
 // rename gives a wallet another identity, once for a form. The form has the identity that
 // was shown, with the space around it: a wallet that was renamed meanwhile is not renamed
 // again, and never that of another page.
-func (s *Pages) rename(req *site.Request) (site.Response, error) {
-	head, w, err := s.walletHead(req, "")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) rename(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
 	to, err := metering.ParseIdentity(f.Text("to"))
 	if err != nil {
@@ -55,24 +50,19 @@ func (s *Pages) rename(req *site.Request) (site.Response, error) {
 	}
 	if !f.OK() {
 		return site.Invalid(supportpage.RenamePage(supportpage.RenameForm{
-			WalletHead: head, Key: f.Text("key"), To: f.Text("to"), Answered: component.Answered{Problems: f.Problems},
+			WalletHead: w.head, Key: f.Text("key"), To: f.Text("to"), Answered: component.Answered{Problems: f.Problems},
 		})), nil
 	}
 	req.NotifyCashier()
 	return req.Done(req.WalletPath(w.ID), "Wallet renamed.")
 }
 
-func (s *Pages) eraseForm(req *site.Request) (site.Response, error) {
-	head, _, err := s.walletHead(req, "")
-	return site.Show(supportpage.ErasePage(supportpage.EraseForm{WalletHead: head, Key: formKey()})), err
+func (s *Pages) eraseForm(_ *site.Request, w walletPage) (site.Response, error) {
+	return site.Show(supportpage.ErasePage(supportpage.EraseForm{WalletHead: w.head, Key: formKey()})), nil
 }
 
 // erase erases a wallet, once for a form, after its identity was typed.
-func (s *Pages) erase(req *site.Request) (site.Response, error) {
-	head, w, err := s.walletHead(req, "")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) erase(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
 	if metering.IsTombstone(w.Identity) {
 		return req.Done(req.WalletPath(w.ID), "Customer erased.")
@@ -94,7 +84,7 @@ func (s *Pages) erase(req *site.Request) (site.Response, error) {
 	}
 	if !f.OK() {
 		return site.Invalid(supportpage.ErasePage(supportpage.EraseForm{
-			WalletHead: head, Key: f.Text("key"), Typed: f.Text("identity"), Reason: reason, Answered: component.Answered{Problems: f.Problems},
+			WalletHead: w.head, Key: f.Text("key"), Typed: f.Text("identity"), Reason: reason, Answered: component.Answered{Problems: f.Problems},
 		})), nil
 	}
 	req.NotifyCashier()

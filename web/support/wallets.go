@@ -202,29 +202,45 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	return head, w, nil
 }
 
-// walletTab reads the header of a tab that lists something, and where its page begins.
-func (s *Pages) walletTab(req *site.Request, tab string) (before int64, head supportpage.WalletHead, w reports.WalletFound, err error) {
-	if before, err = req.BeforeSeq(); err == nil {
-		head, w, err = s.walletHead(req, tab)
+// walletPage is what a page of a wallet begins with.
+type walletPage struct {
+	reports.WalletFound
+	head   supportpage.WalletHead
+	before int64 // the number that a list ends before; zero for its first page
+}
+
+// wallet loads a tab of a wallet, or a page of none.
+func (s *Pages) wallet(tab string) func(*site.Request) (walletPage, error) {
+	return func(req *site.Request) (w walletPage, err error) {
+		w.head, w.WalletFound, err = s.walletHead(req, tab)
+		return w, err
 	}
-	return before, head, w, err
+}
+
+// walletList loads a tab that lists what has numbers.
+func (s *Pages) walletList(tab string) func(*site.Request) (walletPage, error) {
+	return func(req *site.Request) (walletPage, error) {
+		before, err := req.BeforeSeq()
+		if err != nil {
+			return walletPage{}, err
+		}
+		w, err := s.wallet(tab)(req)
+		w.before = before
+		return w, err
+	}
 }
 
 // walletJournal is the first page of a wallet. Members who may not read journals get its
 // header alone.
-func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
-	before, head, w, err := s.walletTab(req, "journal")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) walletJournal(req *site.Request, w walletPage) (site.Response, error) {
 	if !req.May(tenancy.JournalRead) {
-		return site.Show(supportpage.WalletBalancesPage(head)), nil
+		return site.Show(supportpage.WalletBalancesPage(w.head)), nil
 	}
-	lines, proof, more, err := req.Reports().Journal(req.Context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: site.PageSize})
+	lines, proof, more, err := req.Reports().Journal(req.Context, reports.JournalPage{WalletID: w.ID, Before: w.before, Limit: site.PageSize})
 	if err != nil {
 		return site.Response{}, err
 	}
-	view := supportpage.WalletJournal{WalletHead: head, Export: head.Path + "/journal.csv", Months: statementMonths(req, w.CreatedAt)}
+	view := supportpage.WalletJournal{WalletHead: w.head, Export: w.head.Path + "/journal.csv", Months: statementMonths(req, w.CreatedAt)}
 	credits := map[ids.ID]string{}
 	for _, l := range lines {
 		credits[l.CreditID] = l.CreditKey
@@ -239,7 +255,7 @@ func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	}
 	for _, r := range proof {
 		proven := supportpage.JournalProof{BalanceProof: r, CreditKey: credits[r.CreditID]}
-		if before == 0 && isSameVersion(w.Wallet, lines) {
+		if w.before == 0 && isSameVersion(w.Wallet, lines) {
 			stored := w.Balance(r.CreditID)
 			proven.Stored = &stored
 		}
@@ -249,7 +265,7 @@ func (s *Pages) walletJournal(req *site.Request) (site.Response, error) {
 	if more {
 		older = lines[len(lines)-1].Seq
 	}
-	view.Pages = site.Listing{Path: head.Path}.Pages("before", before != 0, site.OlderSeq(older))
+	view.Pages = site.Listing{Path: w.head.Path}.Pages("before", w.before != 0, site.OlderSeq(older))
 	return site.Show(supportpage.WalletJournalPage(view)), nil
 }
 
@@ -293,12 +309,8 @@ func isSameVersion(w metering.Wallet, lines []reports.JournalLine) bool {
 	return true
 }
 
-func (s *Pages) walletUsage(req *site.Request) (site.Response, error) {
-	before, head, w, err := s.walletTab(req, "usage")
-	if err != nil {
-		return site.Response{}, err
-	}
-	events, next, err := req.Reports().Events(req.Context, reports.EventQuery{WalletID: w.ID, BeforeSeq: before, Page: store.Page{Limit: site.PageSize}})
+func (s *Pages) walletUsage(req *site.Request, w walletPage) (site.Response, error) {
+	events, next, err := req.Reports().Events(req.Context, reports.EventQuery{WalletID: w.ID, BeforeSeq: w.before, Page: store.Page{Limit: site.PageSize}})
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -306,7 +318,7 @@ func (s *Pages) walletUsage(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	view := supportpage.WalletUsage{WalletHead: head, Chart: chart}
+	view := supportpage.WalletUsage{WalletHead: w.head, Chart: chart}
 	for _, e := range events {
 		view.Events = append(view.Events, newEventRow(req, e, false))
 	}
@@ -314,20 +326,16 @@ func (s *Pages) walletUsage(req *site.Request) (site.Response, error) {
 	if next != nil {
 		older = events[len(events)-1].Seq
 	}
-	view.Pages = site.Listing{Path: head.Path + "/usage"}.Pages("before", before != 0, site.OlderSeq(older))
+	view.Pages = site.Listing{Path: w.head.Path + "/usage"}.Pages("before", w.before != 0, site.OlderSeq(older))
 	return site.Show(supportpage.WalletUsagePage(view)), nil
 }
 
-func (s *Pages) walletDeposits(req *site.Request) (site.Response, error) {
-	before, head, w, err := s.walletTab(req, "deposits")
+func (s *Pages) walletDeposits(req *site.Request, w walletPage) (site.Response, error) {
+	list, more, err := req.Reports().DepositsOf(req.Context, reports.JournalPage{WalletID: w.ID, Before: w.before, Limit: site.PageSize})
 	if err != nil {
 		return site.Response{}, err
 	}
-	list, more, err := req.Reports().DepositsOf(req.Context, reports.JournalPage{WalletID: w.ID, Before: before, Limit: site.PageSize})
-	if err != nil {
-		return site.Response{}, err
-	}
-	view := supportpage.WalletDeposits{WalletHead: head}
+	view := supportpage.WalletDeposits{WalletHead: w.head}
 	for _, d := range list {
 		view.Deposits = append(view.Deposits, newDepositRow(req, d, false))
 	}
@@ -335,22 +343,18 @@ func (s *Pages) walletDeposits(req *site.Request) (site.Response, error) {
 	if more {
 		older = list[len(list)-1].Seq
 	}
-	view.Pages = site.Listing{Path: head.Path + "/deposits"}.Pages("before", before != 0, site.OlderSeq(older))
+	view.Pages = site.Listing{Path: w.head.Path + "/deposits"}.Pages("before", w.before != 0, site.OlderSeq(older))
 	return site.Show(supportpage.WalletDepositsPage(view)), nil
 }
 
-func (s *Pages) walletSubscriptions(req *site.Request) (site.Response, error) {
-	head, w, err := s.walletHead(req, "subscription")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) walletSubscriptions(req *site.Request, w walletPage) (site.Response, error) {
 	list, err := req.Reports().SubscriptionsOf(req.Context, w.ID)
 	if err != nil {
 		return site.Response{}, err
 	}
-	view := supportpage.WalletSubscriptions{WalletHead: head, Test: !req.App.Live}
+	view := supportpage.WalletSubscriptions{WalletHead: w.head, Test: !req.App.Live}
 	if view.Test && req.May(tenancy.SubscriptionsWrite) {
-		view.Portal = head.Path + "/portal"
+		view.Portal = w.head.Path + "/portal"
 	}
 	for _, subscription := range list {
 		view.Subscriptions = append(view.Subscriptions, newSubscriptionRow(req, subscription, false))
@@ -360,13 +364,9 @@ func (s *Pages) walletSubscriptions(req *site.Request) (site.Response, error) {
 
 // openPortal redirects to the billing portal of a wallet's identity, in test mode only.
 // In live mode the portal belongs to the customer.
-func (s *Pages) openPortal(req *site.Request) (site.Response, error) {
+func (s *Pages) openPortal(req *site.Request, id ids.ID) (site.Response, error) {
 	if req.App.Live {
 		return site.Response{}, fault.New(fault.PathNotFound)
-	}
-	id, err := req.ID("id", ids.Wallet)
-	if err != nil {
-		return site.Response{}, err
 	}
 	w, err := req.Reports().WalletByID(req.Context, id)
 	if err != nil {
@@ -379,19 +379,15 @@ func (s *Pages) openPortal(req *site.Request) (site.Response, error) {
 	return site.Redirect(address), nil
 }
 
-func (s *Pages) walletNotifications(req *site.Request) (site.Response, error) {
-	before, head, w, err := s.walletTab(req, "notifications")
+func (s *Pages) walletNotifications(req *site.Request, w walletPage) (site.Response, error) {
+	found, next, err := req.Notifications().Newest(req.Context, notifications.Backwards{Before: w.before, WalletID: w.ID, Limit: site.PageSize})
 	if err != nil {
 		return site.Response{}, err
 	}
-	found, next, err := req.Notifications().Newest(req.Context, notifications.Backwards{Before: before, WalletID: w.ID, Limit: site.PageSize})
-	if err != nil {
-		return site.Response{}, err
-	}
-	view := supportpage.WalletNotifications{WalletHead: head, Webhooks: req.AppPath("webhooks")}
+	view := supportpage.WalletNotifications{WalletHead: w.head, Webhooks: req.AppPath("webhooks")}
 	for _, n := range found {
 		view.Rows = append(view.Rows, notifypage.NotificationRow{Notification: n, Href: req.NotificationPath(n.ID)})
 	}
-	view.Pages = site.Listing{Path: head.Path + "/notifications"}.Pages("before", before != 0, site.OlderSeq(next))
+	view.Pages = site.Listing{Path: w.head.Path + "/notifications"}.Pages("before", w.before != 0, site.OlderSeq(next))
 	return site.Show(supportpage.WalletNotificationsPage(view)), nil
 }
