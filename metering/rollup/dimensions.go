@@ -86,13 +86,13 @@ func (v Values) Admit(day int64, d Dimension, value string) bool {
 }
 
 // ForDimension refuses buckets that sums by entity or property don't have: they are kept
-// by the day of UTC.
+// by UTC day.
 func (b Buckets) ForDimension() error {
 	switch {
 	case b.Unit == ByHour:
 		return fault.Newf(fault.InvalidRequest, "Usage by entity or property is counted by the day. Choose days or months.")
 	case b.Zone != time.UTC:
-		return fault.Newf(fault.InvalidRequest, "Usage by entity or property is counted by the day of UTC. Choose the timezone UTC.")
+		return fault.Newf(fault.InvalidRequest, "Usage by entity or property is counted by UTC day. Choose the timezone UTC.")
 	case b.End-b.From() > MaxDimensionDays*24*Hour:
 		return fault.Newf(fault.InvalidRequest, "A range by entity or property has at most %d days. Choose a shorter range.", MaxDimensionDays)
 	}

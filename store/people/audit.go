@@ -64,8 +64,9 @@ type AuditPage struct {
 
 const auditColumns = `number, at, user_id, actor, address, request_id, application, action, target, before, after, seal`
 
-// AuditLog lists what was done by hand, newest first. next is where the list continues;
-// zero at its end. A filtered page may be shorter than its limit and continue.
+// AuditLog lists what people, API keys and the command line changed, newest first. next is
+// where the list continues; zero at its end. A filtered page may be shorter than its limit
+// and continue.
 func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, next int64, err error) {
 	newest, err := find(ctx, o.handles.pool, "newest audit entry", pgx.RowTo[int64], `SELECT coalesce(max(number), 0) FROM audit_entries WHERE org_id = $1`, o.id)
 	if err != nil {

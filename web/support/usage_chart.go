@@ -130,7 +130,7 @@ func usageEmpty(in usageInput, u rollups.Usage, list site.Listing) supportpage.U
 	empty := supportpage.UsageEmpty{Events: list.At("show", "events")}
 	switch {
 	case !slices.ContainsFunc(u.Rows, func(r rollups.Row) bool { return in.counts(u, r) }):
-		empty.Title, empty.Text = "No usage in this credit", "Usage in this range was of features with another credit."
+		empty.Title, empty.Text = "No usage in this credit", "Usage in this range was charged in another credit."
 	case in.show == "quantity":
 		empty.Title, empty.Text = "No quantity in this range", "All usage in this range was deduplicated."
 	default:

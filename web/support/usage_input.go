@@ -181,7 +181,7 @@ func (in *usageInput) readZone(req *site.Request) (*time.Location, error) {
 		return rollup.Zone(in.zone)
 	case isUTC(viewer):
 	case in.Dimension != "":
-		in.zoneNote = "Entities and properties are counted by the day of UTC."
+		in.zoneNote = "Entities and properties are counted by UTC day."
 	case !hasWholeHours(viewer, time.UnixMilli(req.Now())):
 		in.zoneNote = "Usage is counted in whole UTC hours, which don't line up with " + zoneText(viewer.String()) + "."
 	default:
