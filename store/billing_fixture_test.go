@@ -215,9 +215,8 @@ func (h *fixture) billed(tb testing.TB) {
 	s.apply(tb, "bob@example.com", extra.ID, paid("sub_extra", s.plan, "in_extra")) // and an alert, and an action
 	h.op, h.change = second, extra
 	h.topUp, _ = s.buy(tb, "bob@example.com")
-	_, err = h.Accounts().ReceiveEvent(tb.Context(), h.connection.ID, payments.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", ReceivedAt: moment, Outcome: "queued"},
-		[]queue.Job{{Kind: queue.JobInvoice, Object: "in_1", DueAt: moment}})
-	noError(tb, err)
+	noError(tb, h.Accounts().ReceiveEvent(tb.Context(), h.connection.ID, payments.WebhookEvent{ID: "evt_1", Type: "invoice.paid", Object: "in_1", ReceivedAt: moment, Outcome: "queued"},
+		[]queue.Job{{Kind: queue.JobInvoice, Object: "in_1", DueAt: moment}}))
 	due, err := h.DueJobs(tb.Context(), moment, 100)
 	noError(tb, err)
 	h.work = due[0]

@@ -146,7 +146,7 @@ var accountCalls = []call[payments.Accounts]{
 		return nil, a.ForgetCustomer(ctx, h.connection.ID, "cus_ann")
 	}},
 	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
-		return a.ReceiveEvent(ctx, h.connection.ID, payments.WebhookEvent{ID: "evt_1"}, []queue.Job{{Kind: queue.JobInvoice, Object: "in_2"}})
+		return nil, a.ReceiveEvent(ctx, h.connection.ID, payments.WebhookEvent{ID: "evt_1"}, []queue.Job{{Kind: queue.JobInvoice, Object: "in_2"}})
 	}},
 	{"IdentityOfCustomer", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
 		return a.IdentityOfCustomer(ctx, h.connection.ID, "cus_ann")

@@ -21,8 +21,7 @@ func TestUnneededRowsAreDeleted(t *testing.T) {
 	now := time.Now().UnixMilli()
 	event := func(id string, age int64) {
 		t.Helper()
-		_, err := s.Accounts().ReceiveEvent(t.Context(), s.connection.ID, payments.WebhookEvent{ID: id, Type: "invoice.paid", Object: "in_1", Outcome: "queued"}, nil)
-		noError(t, err)
+		noError(t, s.Accounts().ReceiveEvent(t.Context(), s.connection.ID, payments.WebhookEvent{ID: id, Type: "invoice.paid", Object: "in_1", Outcome: "queued"}, nil))
 		exec(t, owner, `UPDATE webhook_events SET id = $3 WHERE app_id = $1 AND event_id = $2`, s.application.ID, id, store.IDAt(now-age*day))
 	}
 	lease := func(name string, age int64) (f queue.Fence) {

@@ -118,7 +118,7 @@ func (c *Cashier) StoreWebhook(ctx context.Context, w Webhook) error {
 	}
 	if !isStorable(kept) {
 		kept.Outcome = outcomeIgnored
-	} else if _, err := c.options.Store.PaymentAccounts(w.scope).ReceiveEvent(ctx, conn.ID, kept, jobs); err != nil {
+	} else if err := c.options.Store.PaymentAccounts(w.scope).ReceiveEvent(ctx, conn.ID, kept, jobs); err != nil {
 		return err
 	}
 	c.options.ObserveWebhook(WebhookReceipt{Outcome: kept.Outcome, Lag: c.lagSince(conn.ClockOffset, event.CreatedAt)})

@@ -32,30 +32,24 @@ var (
 		WHERE NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.app_id = $1 AND e.connection_id = $2 AND e.event_id = t.event_id)`)
 )
 
-// ReceiveEvent stores a webhook and enqueues its jobs in one transaction. It reports
-// whether the webhook is new; the jobs are enqueued in either case, because they are
-// idempotent.
-func (a Accounts) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, jobs []queue.Job) (first bool, err error) {
+// ReceiveEvent stores a webhook and enqueues its jobs in one transaction. A repeated webhook
+// enqueues them again: they are idempotent.
+func (a Accounts) ReceiveEvent(ctx context.Context, connection ids.ID, e WebhookEvent, jobs []queue.Job) error {
 	id := ids.New()
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		made, err := tx.ExecAny(ctx, insertWebhook, pg.Named{
+	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
+		_, err := tx.ExecAny(ctx, insertWebhook, pg.Named{
 			"connection_id": connection, "event_id": e.ID, "id": id, "org_id": a.app.Scope.OrgID, "type": e.Type,
 			"object_id": e.Object, "api_version": e.APIVersion, "live": e.Live, "outcome": e.Outcome,
 			"received_at": e.ReceivedAt,
 		})
-		if err != nil {
+		if err != nil || len(jobs) == 0 {
 			return err
-		}
-		first = made == 1
-		if len(jobs) == 0 {
-			return nil
 		}
 		if err := tx.Enqueue(ctx, jobs...); err != nil {
 			return err
 		}
 		return tx.ScheduleWake(ctx)
 	})
-	return first, err
 }
 
 // UnseenEvents returns the provider's events that no webhook has delivered.

@@ -16,10 +16,9 @@ import (
 
 // The keys that lead through a page, for Press.
 const (
-	KeyTab    = kb.Tab
-	KeyEnter  = kb.Enter
-	KeyEscape = kb.Escape
-	KeyUp     = kb.ArrowUp
+	KeyTab   = kb.Tab
+	KeyEnter = kb.Enter
+	KeyUp    = kb.ArrowUp
 )
 
 // Beside opens another tab in the same window: it has the same cookies.
