@@ -106,7 +106,7 @@ func invitationPath(link credential.Token) string {
 }
 
 func (s *Pages) invitedPage(req *site.Request) (site.Response, error) {
-	invited, _, err := loadInvited(req, component.Draft{})
+	invited, _, err := loadInvited(req)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -128,8 +128,9 @@ func invitationClosed(req *site.Request) (site.Response, error) {
 	return site.ShowStatus(failure.Status, page.Error(failure)), nil
 }
 
-// loadInvited is the page of the link in the path, if it can still be accepted.
-func loadInvited(req *site.Request, d component.Draft) (invited accountpage.Invited, link credential.Token, err error) {
+// loadInvited is the page of the link in the path, if it can still be accepted, with the
+// address that the invitation was mailed to.
+func loadInvited(req *site.Request) (invited accountpage.Invited, link credential.Token, err error) {
 	var i people.Invitation
 	var org tenancy.Organization
 	link, err = findLink(req, "invitation", func(ctx context.Context, hash credential.Hash) (bool, error) {
@@ -141,22 +142,14 @@ func loadInvited(req *site.Request, d component.Draft) (invited accountpage.Invi
 	}
 	path := invitationPath(link)
 	return accountpage.Invited{
-		Draft: prefilled(d, i.Email), ByMail: req.Site.Mail != nil, Action: path, Organization: org.Name, Role: orgpage.RoleName(i.Role), SignedInAs: req.User.Email,
+		Draft: component.Draft{Values: map[string]string{"email": i.Email}}, ByMail: req.Site.Mail != nil, Action: path, Organization: org.Name, Role: orgpage.RoleName(i.Role), SignedInAs: req.User.Email,
 		LoginHref: "/login?" + url.Values{"next": {path}}.Encode(),
 	}, link, nil
 }
 
-// prefilled is an empty form with the address that the invitation was mailed to.
-func prefilled(d component.Draft, email string) component.Draft {
-	if d.Values == nil {
-		d.Values = map[string]string{"email": email}
-	}
-	return d
-}
-
 // accept adds the signed-in user, or a new account, as a member.
 func (s *Pages) accept(req *site.Request) (site.Response, error) {
-	invited, link, err := loadInvited(req, component.Draft{})
+	invited, link, err := loadInvited(req)
 	if err != nil {
 		return site.Response{}, err
 	}
