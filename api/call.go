@@ -166,12 +166,12 @@ func (s *Server) dispatch(c *call, op *operation, r *http.Request) (reply, error
 		return reply{}, err
 	}
 	answer, err := c.route.handle(c)
-	return answer, c.refusedAsKey(err)
+	return answer, c.archivedKeyError(err)
 }
 
-// refusedAsKey refuses a request whose application was archived meanwhile as later ones
-// are refused.
-func (c *call) refusedAsKey(err error) error {
+// archivedKeyError answers a request whose application was archived meanwhile as later ones
+// are answered, by their key. Other errors stay.
+func (c *call) archivedKeyError(err error) error {
 	if err == nil || !fault.Is(err, fault.Archived) {
 		return err
 	}

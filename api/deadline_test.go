@@ -11,13 +11,13 @@ import (
 func TestArchivingMeanwhileRefusesTheKey(t *testing.T) {
 	t.Parallel()
 	c := &call{}
-	if err := c.refusedAsKey(fault.New(fault.Archived)); !fault.Is(err, fault.RevokedAPIKey) || !strings.Contains(err.Error(), "archived") {
+	if err := c.archivedKeyError(fault.New(fault.Archived)); !fault.Is(err, fault.RevokedAPIKey) || !strings.Contains(err.Error(), "archived") {
 		t.Errorf("it is refused with %v", err)
 	}
-	if err := c.refusedAsKey(fault.New(fault.PlanNotFound)); !fault.Is(err, fault.PlanNotFound) {
+	if err := c.archivedKeyError(fault.New(fault.PlanNotFound)); !fault.Is(err, fault.PlanNotFound) {
 		t.Errorf("another refusal becomes %v", err)
 	}
-	if err := c.refusedAsKey(nil); err != nil {
+	if err := c.archivedKeyError(nil); err != nil {
 		t.Error(err)
 	}
 }

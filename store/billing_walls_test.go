@@ -172,8 +172,8 @@ var salesCalls = []call[sales]{
 	{"OperationByID", "", anyError, anyError, "", func(ctx context.Context, a sales, h fixture) (any, error) {
 		return a.OperationByID(ctx, h.op.ID)
 	}},
-	{"Overtaken", "", "", "", "", func(ctx context.Context, a sales, h fixture) (any, error) {
-		return a.Overtaken(ctx, h.op.ID)
+	{"Superseded", "", "", "", "", func(ctx context.Context, a sales, h fixture) (any, error) {
+		return a.Superseded(ctx, h.op.ID)
 	}},
 	{"PutOperation", "", "", "", "", func(ctx context.Context, a sales, h fixture) (any, error) {
 		return nil, a.PutOperation(ctx, turn(ctx, a.queue), h.op.Operation)

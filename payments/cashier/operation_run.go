@@ -152,7 +152,7 @@ func (run *operationRun) checkSuperseded(ctx context.Context) (done bool, err er
 	if run.rec.Kind == billing.OperationTopUp || run.rec.Kind == billing.OperationAction {
 		return false, nil
 	}
-	superseded, err := run.app.Overtaken(ctx, run.rec.ID)
+	superseded, err := run.app.Superseded(ctx, run.rec.ID)
 	if err != nil || !superseded {
 		return false, err
 	}

@@ -144,9 +144,9 @@ func (tx appTx) operationByID(ctx context.Context, id ids.ID) (OperationRecord, 
 	return pg.Find(ctx, tx, selectOpByID, readOp, ErrUnknown, id)
 }
 
-// Overtaken reports whether a later operation on the identity's subscription began and
+// Superseded reports whether a later operation on the identity's subscription began and
 // may have been executed.
-func (a App) Overtaken(ctx context.Context, op ids.ID) (bool, error) {
+func (a App) Superseded(ctx context.Context, op ids.ID) (bool, error) {
 	later, err := pg.FindOne(ctx, a.app, countLaterOps, pgx.RowTo[int64], ErrUnknown, op)
 	return later > 0, err
 }
