@@ -136,7 +136,7 @@ func (q *Queue) claim(ctx context.Context, t target, most int) (queue.JobBatch, 
 		return queue.JobBatch{}, err
 	}
 	return q.options.Store.Queue(t.scope).ClaimJobs(ctx, queue.ClaimInput{
-		Kinds: q.kinds(t.lane), Now: q.realNow(), Most: most, Lease: q.options.Lease,
+		Kinds: q.lanes[t.lane], Now: q.realNow(), Most: most, Lease: q.options.Lease,
 	})
 }
 

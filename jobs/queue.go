@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -175,5 +174,3 @@ func pause(ctx context.Context, length time.Duration) error {
 }
 
 func (q *Queue) realNow() int64 { return q.options.Now().UnixMilli() }
-
-func (q *Queue) kinds(lane Lane) []queue.JobKind { return slices.Clone(q.lanes[lane]) }

@@ -156,7 +156,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	f := req.Form
 	joining := people.Acceptance{User: req.User}
 	if !req.IsSignedIn() {
-		if joining.User, err = newUser(req, f, invited.Organization); err != nil {
+		if joining.User, err = newUser(req, invited.Organization); err != nil {
 			return site.Response{}, err
 		}
 		if f.OK() {

@@ -130,7 +130,7 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	bootstrap, err := s.readBootstrap(f, req)
+	bootstrap, err := s.readBootstrap(req)
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -151,9 +151,9 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 }
 
 // readBootstrap parses the form.
-func (s *Pages) readBootstrap(f *site.Form, req *site.Request) (found people.Bootstrap, err error) {
-	now := s.Now()
-	found.User, err = newUser(req, f, f.Text("organization"), f.Text("application"))
+func (s *Pages) readBootstrap(req *site.Request) (found people.Bootstrap, err error) {
+	f, now := req.Form, s.Now()
+	found.User, err = newUser(req, f.Text("organization"), f.Text("application"))
 	if err != nil {
 		return found, err
 	}
@@ -171,7 +171,8 @@ func (s *Pages) readBootstrap(f *site.Form, req *site.Request) (found people.Boo
 
 // newUser reads the fields of a new account. The password must not contain the given
 // names.
-func newUser(req *site.Request, f *site.Form, names ...string) (u tenancy.User, err error) {
+func newUser(req *site.Request, names ...string) (u tenancy.User, err error) {
+	f := req.Form
 	u = tenancy.User{ID: ids.New(), CreatedAt: req.Site.Now()}
 	u.Name, err = tenancy.ParseName(f.Text("name"))
 	if err := f.Check("name", err); err != nil {
