@@ -1,4 +1,4 @@
-// Package metering is the engine: what usage costs, whether it is allowed, and how
+// Package metering has the rules of usage: what it costs, whether it is allowed, and how
 // balances change.
 //
 // What it is: amounts, prices, periods, allowances, the catalog's credits and
@@ -12,6 +12,6 @@
 // event id is charged once, an entity once in a period of deduplication, and a
 // blocking limit is never passed.
 //
-// What it is not: storage or transport. Nothing here reads a clock, a database
-// or a context; time and state come in as arguments.
+// What it is not: storage or transport, nor the usage engine, which is store.Engine.
+// Nothing here reads a clock, a database or a context; time and state come in as arguments.
 package metering

@@ -2,8 +2,8 @@ package metering
 
 import "purser/ids"
 
-// Subscription is the part of a subscription that the engine needs: its status, period
-// and terms.
+// Subscription is the part of a subscription that decides usage: its status, period and
+// terms.
 type Subscription struct {
 	ID     ids.ID
 	Status SubscriptionStatus
