@@ -19,7 +19,6 @@ type MailChoices struct {
 	Topics       []MailTopic
 }
 
-// MailTopic is one choice.
 type MailTopic struct {
 	Field string
 	Topic tenancy.MailTopic
@@ -96,7 +95,7 @@ func mailCard(list []MailChoices) templ.Component {
 					var templ_7745c5c3_Var4 string
 					templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(choices.Organization)
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/account/mail.templ`, Line: 43, Col: 35}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/account/mail.templ`, Line: 42, Col: 35}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 					if templ_7745c5c3_Err != nil {

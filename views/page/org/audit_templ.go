@@ -14,7 +14,7 @@ import (
 	"strconv"
 )
 
-// AuditLog is what was done by hand.
+// AuditLog is what people, API keys and the command line changed.
 type AuditLog struct {
 	Frame   layout.Frame
 	Path    string
@@ -29,7 +29,6 @@ type AuditLog struct {
 	Unfinished bool // the page ends before it is full, because the search has come far
 }
 
-// AuditEntry is one line of it.
 type AuditEntry struct {
 	Number      int64
 	At          int64
@@ -46,7 +45,6 @@ type FieldChange struct {
 	Name, Before, After string
 }
 
-// AuditLogPage lists it.
 func AuditLogPage(a AuditLog) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -186,7 +184,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var7 string
 							templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs("entry " + strconv.FormatInt(e.Number, 10))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 60, Col: 59}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 58, Col: 59}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 							if templ_7745c5c3_Err != nil {
@@ -221,7 +219,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var9 string
 							templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(e.Actor)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 63, Col: 22}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 61, Col: 22}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 							if templ_7745c5c3_Err != nil {
@@ -234,7 +232,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var10 string
 							templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(e.Address)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 64, Col: 26}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 62, Col: 26}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 							if templ_7745c5c3_Err != nil {
@@ -278,7 +276,7 @@ func AuditLogPage(a AuditLog) templ.Component {
 							var templ_7745c5c3_Var11 string
 							templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(e.Application)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 72, Col: 39}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `page/org/audit.templ`, Line: 70, Col: 39}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 							if templ_7745c5c3_Err != nil {

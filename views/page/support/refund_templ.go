@@ -210,7 +210,6 @@ type RefundForm struct {
 	component.Answered
 }
 
-// RefundPage shows what a refund does before it is requested.
 func RefundPage(f RefundForm) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

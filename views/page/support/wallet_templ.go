@@ -546,7 +546,6 @@ type WalletUsage struct {
 	Pages  component.Pages
 }
 
-// WalletUsagePage lists them.
 func WalletUsagePage(u WalletUsage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -648,7 +647,6 @@ type WalletDeposits struct {
 	Pages    component.Pages
 }
 
-// WalletDepositsPage lists them.
 func WalletDepositsPage(d WalletDeposits) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -727,7 +725,6 @@ type WalletSubscriptions struct {
 	Portal        string // where a form opens the identity's billing page; empty without the permission
 }
 
-// WalletSubscriptionsPage lists them.
 func WalletSubscriptionsPage(s WalletSubscriptions) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
