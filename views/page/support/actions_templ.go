@@ -86,7 +86,7 @@ func NewWalletPage(n NewWallet) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Identity", Hint: "Your own id for the customer: a user id, an account id or an email address.", Error: n.Wrong("identity")}, Value: n.Identity, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Field(component.Input{Label: component.Label{Name: "identity", Text: "Identity", Hint: "Your own ID for the customer: a user ID, an account ID or an email address.", Error: n.Wrong("identity")}, Value: n.Identity, MaxLength: 200, Mono: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

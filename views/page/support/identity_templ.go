@@ -282,7 +282,7 @@ func ErasePage(f EraseForm) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "erase", Title: "Erase customer", Tone: "danger", Lead: "Replaces the identity by a random one that can't be linked back. You can't undo this."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Panel(component.CardHead{ID: "erase", Title: "Erase customer", Tone: "danger", Lead: "Replaces the identity with a random one that can't be linked back. You can't undo this."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
