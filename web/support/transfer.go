@@ -14,24 +14,20 @@ import (
 	"purser/web/site"
 )
 
-func (s *Pages) transferForm(req *site.Request) (site.Response, error) {
-	view, err := s.transferView(req, supportpage.TransferForm{EntryID: ids.New().Format(ids.Transaction)})
+func (s *Pages) transferForm(req *site.Request, w walletPage) (site.Response, error) {
+	view, err := transferView(req, supportpage.TransferForm{WalletHead: w.head, EntryID: ids.New().Format(ids.Transaction)})
 	return site.Show(view), err
 }
 
 // transfer shows what a transfer would do, and does it once that was confirmed. The
 // form's id is the idempotency key, so that a form sent twice moves credits once.
-func (s *Pages) transfer(req *site.Request) (site.Response, error) {
-	head, from, err := s.walletHead(req, "")
-	if err != nil {
-		return site.Response{}, err
-	}
+func (s *Pages) transfer(req *site.Request, from walletPage) (site.Response, error) {
 	f := req.Form
 	requested := readTransfer(f)
 	requested.From, requested.FromWalletID, requested.By, requested.CreatedAt = from.Identity, from.ID, req.User.ID, req.Now()
 	requested.ClockOffset = req.ClockOffset
 	view := supportpage.TransferForm{
-		WalletHead: head, EntryID: f.Text("entry"), To: f.Text("to"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Reason: f.Text("reason"),
+		WalletHead: from.head, EntryID: f.Text("entry"), To: f.Text("to"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Reason: f.Text("reason"),
 	}
 	if f.OK() && f.IsSet("confirmed") {
 		err := confirmTransfer(req, requested)
@@ -42,7 +38,7 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 			return site.Response{}, err
 		}
 		if f.OK() {
-			return req.Done(head.Path, "Transferred "+component.CreditsText(requested.Amount, requested.CreditKey)+" to "+component.ShortIdentity(requested.To)+".")
+			return req.Done(from.head.Path, "Transferred "+component.CreditsText(requested.Amount, requested.CreditKey)+" to "+component.ShortIdentity(requested.To)+".")
 		}
 	}
 	if f.OK() && !f.IsSet("edit") {
@@ -56,7 +52,7 @@ func (s *Pages) transfer(req *site.Request) (site.Response, error) {
 		return site.Show(supportpage.TransferPage(view)), nil
 	}
 	view.Problems = f.Problems
-	page, err := s.transferView(req, view)
+	page, err := transferView(req, view)
 	if f.OK() {
 		return site.Show(page), err
 	}
@@ -90,7 +86,7 @@ func (s *Pages) transferConflict(req *site.Request, view supportpage.TransferFor
 	}
 	if !f.OK() {
 		view.Problems = f.Problems
-		page, err := s.transferView(req, view)
+		page, err := transferView(req, view)
 		return site.Invalid(page), err
 	}
 	view.Problems = []component.Problem{{Message: "One of the identities has another wallet since the preview. Nothing was transferred: check the new preview."}}
@@ -151,14 +147,7 @@ func readTransfer(f *site.Form) (requested store.Transfer) {
 	}
 }
 
-func (s *Pages) transferView(req *site.Request, form supportpage.TransferForm) (templ.Component, error) {
-	if form.ID == "" {
-		head, _, err := s.walletHead(req, "")
-		if err != nil {
-			return nil, err
-		}
-		form.WalletHead = head
-	}
+func transferView(req *site.Request, form supportpage.TransferForm) (templ.Component, error) {
 	if form.CreditKey == "" && len(form.Balances) > 0 {
 		form.CreditKey = form.Balances[0].CreditKey
 	}

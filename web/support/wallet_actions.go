@@ -47,8 +47,8 @@ func (s *Pages) createWallet(req *site.Request) (site.Response, error) {
 // formKey is an idempotency key for one form.
 func formKey() string { return "dashboard-" + ids.New().String() }
 
-func (s *Pages) addCreditsForm(req *site.Request) (site.Response, error) {
-	view, w, err := s.addCreditsView(req, req.Query("credit"), req.Query("amount"))
+func (s *Pages) addCreditsForm(req *site.Request, w walletPage) (site.Response, error) {
+	view, err := addCreditsView(req, w, req.Query("credit"), req.Query("amount"))
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -56,7 +56,7 @@ func (s *Pages) addCreditsForm(req *site.Request) (site.Response, error) {
 		return site.Show(supportpage.AddCreditsPage(view)), nil
 	}
 	amount, problem := depositAmount(view.Amount)
-	before := balanceOf(w, view.CreditKey)
+	before := balanceOf(w.WalletFound, view.CreditKey)
 	after, err := before.Receive(amount)
 	switch {
 	case problem != "":
@@ -70,21 +70,17 @@ func (s *Pages) addCreditsForm(req *site.Request) (site.Response, error) {
 	return site.Invalid(supportpage.AddCreditsPage(view)), nil
 }
 
-func (s *Pages) addCreditsView(req *site.Request, creditKey, amount string) (supportpage.AddCredits, reports.WalletFound, error) {
-	head, w, err := s.walletHead(req, "")
-	if err != nil {
-		return supportpage.AddCredits{}, w, err
-	}
-	view := supportpage.AddCredits{WalletHead: head, Form: head.Path + "/deposit", CreditKey: creditKey, Amount: amount}
-	view.Credits, err = creditChoices(req)
+func addCreditsView(req *site.Request, w walletPage, creditKey, amount string) (supportpage.AddCredits, error) {
+	credits, err := creditChoices(req)
+	view := supportpage.AddCredits{WalletHead: w.head, Form: w.head.Path + "/deposit", CreditKey: creditKey, Credits: credits, Amount: amount}
 	switch {
-	case component.HasOption(view.Credits, creditKey):
-	case len(head.Balances) > 0:
-		view.CreditKey = head.Balances[0].CreditKey
-	case len(view.Credits) > 0:
-		view.CreditKey = view.Credits[0].Value
+	case component.HasOption(credits, creditKey):
+	case len(view.Balances) > 0:
+		view.CreditKey = view.Balances[0].CreditKey
+	case len(credits) > 0:
+		view.CreditKey = credits[0].Value
 	}
-	return view, w, err
+	return view, err
 }
 
 func depositAmount(text string) (amount metering.Amount, problem string) {
@@ -144,9 +140,9 @@ func balanceOf(w reports.WalletFound, creditKey string) metering.Balance {
 	return metering.Balance{CreditKey: creditKey}
 }
 
-func (s *Pages) addCredits(req *site.Request) (site.Response, error) {
+func (s *Pages) addCredits(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
-	view, w, err := s.addCreditsView(req, f.Text("credit"), f.Text("amount"))
+	view, err := addCreditsView(req, w, f.Text("credit"), f.Text("amount"))
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -181,23 +177,19 @@ func planChoices(req *site.Request) (list []component.Option, err error) {
 	return list, err
 }
 
-func (s *Pages) checkoutLinkForm(req *site.Request) (site.Response, error) {
-	view, _, err := s.checkoutLinkView(req, formKey(), "")
+func (s *Pages) checkoutLinkForm(req *site.Request, w walletPage) (site.Response, error) {
+	view, err := checkoutLinkView(req, w, formKey(), "")
 	return site.Show(supportpage.CheckoutLinkPage(view)), err
 }
 
-func (s *Pages) checkoutLinkView(req *site.Request, key, planKey string) (supportpage.CheckoutLink, reports.WalletFound, error) {
-	head, w, err := s.walletHead(req, "")
-	if err != nil {
-		return supportpage.CheckoutLink{}, w, err
-	}
+func checkoutLinkView(req *site.Request, w walletPage, key, planKey string) (supportpage.CheckoutLink, error) {
 	plans, err := planChoices(req)
-	return supportpage.CheckoutLink{WalletHead: head, Form: head.Path + "/checkout", Key: key, PlanKey: planKey, Plans: plans}, w, err
+	return supportpage.CheckoutLink{WalletHead: w.head, Form: w.head.Path + "/checkout", Key: key, PlanKey: planKey, Plans: plans}, err
 }
 
-func (s *Pages) createCheckoutLink(req *site.Request) (site.Response, error) {
+func (s *Pages) createCheckoutLink(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
-	view, w, err := s.checkoutLinkView(req, f.Text("key"), f.Text("plan"))
+	view, err := checkoutLinkView(req, w, f.Text("key"), f.Text("plan"))
 	if err != nil {
 		return site.Response{}, err
 	}
@@ -219,8 +211,8 @@ func (s *Pages) createCheckoutLink(req *site.Request) (site.Response, error) {
 	return site.ShowOnce(supportpage.CheckoutLinkPage(view)), nil
 }
 
-func (s *Pages) changePlanForm(req *site.Request) (site.Response, error) {
-	view, w, err := s.changePlanView(req, formKey(), req.Query("plan"))
+func (s *Pages) changePlanForm(req *site.Request, w walletPage) (site.Response, error) {
+	view, err := changePlanView(req, w, formKey(), req.Query("plan"))
 	if err != nil || view.PlanKey == "" {
 		return site.Show(supportpage.ChangePlanPage(view)), err
 	}
@@ -233,18 +225,14 @@ func (s *Pages) changePlanForm(req *site.Request) (site.Response, error) {
 	return site.Show(supportpage.ChangePlanPage(view)), err
 }
 
-func (s *Pages) changePlanView(req *site.Request, key, planKey string) (supportpage.ChangePlan, reports.WalletFound, error) {
-	head, w, err := s.walletHead(req, "")
-	if err != nil {
-		return supportpage.ChangePlan{}, w, err
-	}
+func changePlanView(req *site.Request, w walletPage, key, planKey string) (supportpage.ChangePlan, error) {
 	plans, err := planChoices(req)
-	return supportpage.ChangePlan{WalletHead: head, Form: head.Path + "/change", Key: key, PlanKey: planKey, Plans: plans}, w, err
+	return supportpage.ChangePlan{WalletHead: w.head, Form: w.head.Path + "/change", Key: key, PlanKey: planKey, Plans: plans}, err
 }
 
-func (s *Pages) changePlan(req *site.Request) (site.Response, error) {
+func (s *Pages) changePlan(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
-	view, w, err := s.changePlanView(req, f.Text("key"), f.Text("plan"))
+	view, err := changePlanView(req, w, f.Text("key"), f.Text("plan"))
 	if err != nil {
 		return site.Response{}, err
 	}

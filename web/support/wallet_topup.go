@@ -6,27 +6,26 @@ import (
 	"purser/billing"
 	"purser/ids"
 	"purser/metering"
-	"purser/store/reports"
 	"purser/tenancy/audit"
 	supportpage "purser/views/page/support"
 	"purser/web/site"
 )
 
-func (s *Pages) topUpLinkForm(req *site.Request) (site.Response, error) {
-	view, _, err := s.topUpLinkView(req, supportpage.TopUpLink{Key: formKey(), Currency: "usd"})
+func (s *Pages) topUpLinkForm(req *site.Request, w walletPage) (site.Response, error) {
+	view, err := topUpLinkView(req, w, supportpage.TopUpLink{Key: formKey(), Currency: "usd"})
 	return site.Show(supportpage.TopUpLinkPage(view)), err
 }
 
 // topUpLinkView completes what was typed with the wallet and the credits to choose from.
-func (s *Pages) topUpLinkView(req *site.Request, typed supportpage.TopUpLink) (supportpage.TopUpLink, reports.WalletFound, error) {
-	choices, w, err := s.addCreditsView(req, typed.CreditKey, "")
+func topUpLinkView(req *site.Request, w walletPage, typed supportpage.TopUpLink) (supportpage.TopUpLink, error) {
+	choices, err := addCreditsView(req, w, typed.CreditKey, "")
 	typed.WalletHead, typed.Credits, typed.CreditKey, typed.Form = choices.WalletHead, choices.Credits, choices.CreditKey, choices.Path+"/topup"
-	return typed, w, err
+	return typed, err
 }
 
-func (s *Pages) createTopUpLink(req *site.Request) (site.Response, error) {
+func (s *Pages) createTopUpLink(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
-	view, w, err := s.topUpLinkView(req, supportpage.TopUpLink{
+	view, err := topUpLinkView(req, w, supportpage.TopUpLink{
 		Key: f.Text("key"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Price: f.Text("price"), Currency: strings.ToLower(f.Text("currency")),
 	})
 	if err != nil {
