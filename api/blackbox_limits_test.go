@@ -293,6 +293,28 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// TestOverloadByManyApplications has four requests in flight at most. The applications of
+// an organization leave one to others.
+func TestOverloadByManyApplications(t *testing.T) {
+	t.Parallel()
+	small, org := limitedNode(t, api.Options{MaxInFlight: 4}), newName()
+	var held []heldRequest
+	for _, requests := range []int{2, 1} {
+		tn := newTenantAt(t, sharedNode(t), org, false)
+		for range requests {
+			held = append(held, tn.on(small).hold("/v1/wallets"))
+		}
+	}
+	third := newTenantAt(t, sharedNode(t), org, false)
+	third.on(small).get("/v1/credits").refused("overloaded")
+	newTenant(t).on(small).get("/v1/credits").is(200)
+	held[0].finish(t, fields{"identity": newHolder()}).is(201)
+	third.on(small).get("/v1/credits").is(200)
+	for _, h := range held[1:] {
+		h.finish(t, fields{"identity": newHolder()}).is(201)
+	}
+}
+
 // TestABodyThatArrivesSlowlyTakesNoTimeOfTheRequest waits for as long as an event
 // may take, with half of its body sent.
 func TestABodyThatArrivesSlowlyTakesNoTimeOfTheRequest(t *testing.T) {

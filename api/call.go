@@ -67,15 +67,15 @@ func (s *Server) serve(r route, op *operation) echo.HandlerFunc {
 			return err
 		}
 		weight := op.weight()
-		if err := s.inFlight.Enter(c.scope.AppID, weight); err != nil {
+		if err := s.inFlight.Enter(c.scope, weight); err != nil {
 			return err
 		}
-		defer s.inFlight.Leave(c.scope.AppID, weight)
+		defer s.inFlight.Leave(c.scope, weight)
 		if r.catalog {
-			if err := s.catalogs.Enter(c.scope.AppID, 1); err != nil {
+			if err := s.catalogs.Enter(c.scope.OrgID, 1); err != nil {
 				return err
 			}
-			defer s.catalogs.Leave(c.scope.AppID, 1)
+			defer s.catalogs.Leave(c.scope.OrgID, 1)
 		}
 		out, err := s.dispatch(c, op, request)
 		if err != nil {

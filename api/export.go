@@ -19,7 +19,7 @@ const (
 	// exportTimeout bounds an export: about a million entries.
 	exportTimeout = 10 * time.Minute
 	// exportsAtOnce bounds the exports of a node, each of which uses a connection of the
-	// database much of its time. One application gets half of them. Others are refused.
+	// database much of its time. One organization gets half of them. Others are refused.
 	exportsAtOnce = 2
 )
 
@@ -118,10 +118,10 @@ func (s *Server) exportWallet(c *call) (reply, error) {
 // refuse the export, and admit before each part. The export ends with the part at hand
 // when admit fails or the server stops.
 func (s *Server) ExportWallet(ctx context.Context, scope tenancy.Scope, identity string, begin func() io.Writer, admit func() error) error {
-	if err := s.exports.Enter(scope.AppID, 1); err != nil {
+	if err := s.exports.Enter(scope.OrgID, 1); err != nil {
 		return err
 	}
-	defer s.exports.Leave(scope.AppID, 1)
+	defer s.exports.Leave(scope.OrgID, 1)
 	if s.isStopped() {
 		return fault.New(fault.Overloaded)
 	}

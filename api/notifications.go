@@ -15,8 +15,8 @@ import (
 const (
 	// maxWait is how long a request for the feed waits for a notification.
 	maxWait = 25 * time.Second
-	// maxWaiting is how many requests of a node wait for notifications; applications share
-	// them. Others are answered at once.
+	// maxWaiting is how many requests of an application wait for notifications on a node,
+	// which has twice as many for all. Others are answered at once.
 	maxWaiting = 1024
 	// maxAttempts is how many attempts of a notification are listed.
 	maxAttempts = 100
@@ -89,10 +89,10 @@ func (s *Server) listNotifications(c *call) (reply, error) {
 // waitForFeed waits for a notification. When too many requests wait, it returns at once. A
 // key that was revoked meanwhile is refused.
 func (s *Server) waitForFeed(c *call, wait time.Duration, read func(context.Context) (bool, error)) error {
-	if s.waiting.Enter(c.scope.AppID, 1) != nil {
+	if s.waiting.Enter(c.scope, 1) != nil {
 		return nil
 	}
-	defer s.waiting.Leave(c.scope.AppID, 1)
+	defer s.waiting.Leave(c.scope, 1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), wait+requestTimeout)
 	defer cancel()
 	if err := s.deliveries.Wait(ctx, c.scope, min(wait, maxWait), s.stopped, read); err != nil {

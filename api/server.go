@@ -16,6 +16,7 @@ import (
 	"purser/notify/delivery"
 	"purser/payments/cashier"
 	"purser/store"
+	"purser/tenancy"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 	maxDelayed         = 4096
 	defaultMaxInFlight = 4096
 	// catalogsAtOnce bounds the catalogs that are read, compared or applied, of which an
-	// application gets half: one of 1 MiB can hold 37,000 objects, 13 MiB in memory.
+	// organization gets half: one of 1 MiB can hold 37,000 objects, 13 MiB in memory.
 	catalogsAtOnce = 16
 	// maxUnsent bounds the memory of replies to reads whose clients read slowly, of which an
 	// application gets half.
@@ -87,15 +88,15 @@ type Server struct {
 	document   *document
 	cursors    cursors
 	limits     *keyLimits
-	inFlight   *httpd.InFlight[ids.ID]
+	inFlight   *httpd.InFlight[tenancy.Scope]
 	deliveries *delivery.Dispatcher
-	waiting    *httpd.InFlight[ids.ID] // for notifications
-	stopped    chan struct{}           // closed by StopWaiting
+	waiting    *httpd.InFlight[tenancy.Scope] // for notifications
+	stopped    chan struct{}                  // closed by StopWaiting
 	stopOnce   sync.Once
 	delayed    atomic.Int64            // refusals waiting in SlowDown
-	exports    *httpd.InFlight[ids.ID] // by application
-	catalogs   *httpd.InFlight[ids.ID]
-	unsent     *httpd.InFlight[ids.ID] // bytes
+	exports    *httpd.InFlight[ids.ID] // by organization
+	catalogs   *httpd.InFlight[ids.ID] // by organization
+	unsent     *httpd.InFlight[ids.ID] // bytes, by application
 }
 
 // New compiles the OpenAPI document and creates the server.
@@ -129,15 +130,18 @@ func New(o Options) (*Server, error) {
 		document:   doc,
 		cursors:    cursors{key: o.CursorKey},
 		limits:     newKeyLimits(o.RateLimit, httpd.SinceStart),
-		inFlight:   httpd.NewInFlight[ids.ID](int64(o.MaxInFlight)),
+		inFlight:   httpd.NewGroupsInFlight(int64(o.MaxInFlight), organizationOf),
 		deliveries: o.Deliveries,
-		waiting:    httpd.NewInFlight[ids.ID](2 * maxWaiting),
+		waiting:    httpd.NewGroupsInFlight(2*maxWaiting, organizationOf),
 		stopped:    make(chan struct{}),
 		exports:    httpd.NewInFlight[ids.ID](int64(cmp.Or(o.MaxExports, exportsAtOnce))),
 		catalogs:   httpd.NewInFlight[ids.ID](catalogsAtOnce),
 		unsent:     httpd.NewInFlight[ids.ID](cmp.Or(o.MaxUnsent, maxUnsent)),
 	}, nil
 }
+
+// organizationOf groups the applications of an organization among the owners of requests.
+func organizationOf(app tenancy.Scope) tenancy.Scope { return tenancy.Scope{OrgID: app.OrgID} }
 
 // NetworkOf is the client network of a request.
 func (s *Server) NetworkOf(r *http.Request) netip.Prefix { return s.networkOf(r) }

@@ -44,6 +44,45 @@ func TestInFlightLeavesRoomForOneMore(t *testing.T) {
 	}
 }
 
+// TestAGroupInFlightLeavesAThirdToOthers has all owners of a group take what they can get,
+// and then those of others. Owners are multiples of a hundred and the number in a group.
+func TestAGroupInFlightLeavesAThirdToOthers(t *testing.T) {
+	t.Parallel()
+	const size = 100
+	groupOf := func(owner int64) int64 { return owner / size * size }
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.Int64Range(1, 1000).Draw(t, "limit")
+		owners := rapid.Int64Range(1, size-1).Draw(t, "owners")
+		f := NewGroupsInFlight(limit, groupOf)
+		var held []int64
+		for group := range rapid.Int64Range(1, 5).Draw(t, "groups") {
+			for admitted := true; admitted; {
+				admitted = false
+				for n := range owners {
+					if owner := group*size + 1 + n; f.Enter(owner, 1) == nil {
+						admitted, held = true, append(held, owner)
+					}
+				}
+			}
+			if group == 0 && f.used > (2*limit+2)/3 {
+				t.Fatalf("%d owners of one group took %d of %d", owners, f.used, limit)
+			}
+			if group == 0 && owners == 1 && f.used != (limit+1)/2 {
+				t.Fatalf("the only owner of a group got %d of %d", f.used, limit)
+			}
+		}
+		if f.used > limit {
+			t.Fatalf("%d of %d are taken", f.used, limit)
+		}
+		for _, owner := range held {
+			f.Leave(owner, 1)
+		}
+		if f.used != 0 || len(f.owners) != 0 {
+			t.Fatalf("%d is taken by %d after all left", f.used, len(f.owners))
+		}
+	})
+}
+
 // TestBodiesBeforeAuthenticationAreBounded holds bodies of one network until no
 // more fit.
 func TestBodiesBeforeAuthenticationAreBounded(t *testing.T) {

@@ -20,6 +20,8 @@ var bulkMutants = []mutant{
 		once("store/usage_cache.go", "len(b.features) > m.maxItems ||", "len(b.features) < 0 ||")),
 	bug("a catalog is cached with any number of keys", "./store", "TestCachedKeysAreBounded",
 		once("store/usage_cache.go", "len(b.keys) > m.maxItems {", "len(b.keys) < 0 {")),
+	bug("an organization with many applications takes every request in flight", "./httpd", "TestAGroupInFlightLeavesAThirdToOthers",
+		once("httpd/inflight.go", "f.owners[group]+2*weight > 2*free", "f.owners[group] < 0")),
 	bug("an organization takes every connection of the pool", "./store", "TestAnOrganizationLeavesConnectionsToOthers",
 		once("store/internal/pg/db.go", "max(1, conns*3/4)", "conns")),
 	bug("only the first event of a batch keeps its properties", "./store", "TestPropertiesAreStoredWithTheirEvents",

@@ -50,7 +50,7 @@ var databaseMutants = []mutant{
 	bug("deposits behind many other entries are left out", "./store", "TestDeposits",
 		once("store/internal/ledger/deposits.go", "next = w.At(rest[0] + 1)", "next = w.At(0)")),
 	bug("one application gets every export of a node", "./api", "TestExportsAreLimited",
-		once("api/export.go", "s.exports.Enter(scope.AppID, 1)", "s.exports.Enter(ids.New(), 1)")),
+		once("api/export.go", "s.exports.Enter(scope.OrgID, 1)", "s.exports.Enter(ids.New(), 1)")),
 	bug("an export has the subscription of another customer", "./api", "TestExportsAreOfOneWallet",
 		once("api/export.go", "sold.SubscriptionOfWallet(ctx, head.Wallet.ID)", "sold.Subscription(ctx, identity)")),
 	bug("an export has the checkouts of another customer", "./api", "TestExportsAreOfOneWallet",
