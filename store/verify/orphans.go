@@ -20,28 +20,28 @@ type ownedTable struct {
 // ownedTables are the tables of wallets. Those of the hot path have no foreign key to
 // their wallet: it would be looked up with every charge.
 var ownedTables = []ownedTable{
-	{"events", pg.Declare("verify owners of events", ownersIn("usage_events"))},
-	{"packed events", pg.Declare("verify owners of packed events", ownersIn("packed_events"))},
-	{"allowance counters", pg.Declare("verify owners of allowance counters", ownersIn("counters"))},
-	{"billed periods", pg.Declare("verify owners of billed periods", ownersIn("billed_periods"))},
-	{"properties of events", pg.Declare("verify owners of properties", ownersIn("event_properties"))},
-	{"hours of usage", pg.Declare("verify owners of usage", ownersIn("usage_hours"))},
-	{"debts", pg.Declare("verify owners of debts", ownersIn("debtors"))},
-	{"sealed entries", pg.Declare("verify owners of sealed entries", ownersIn("wallet_seals"))},
-	{"seals", pg.Declare("verify owners of seals", ownersIn("sealed_wallets"))},
-	{"pending seals", pg.Declare("verify owners of pending seals", ownersIn("pending_seals"))},
-	{"changes of identity", pg.Declare("verify owners of changes of identity", ownersIn("identity_changes"))},
-	{"journal entries", pg.Declare("verify owners of journal entries", ownersIn("journal"))},
-	{"payments", pg.Declare("verify owners of payments", ownersIn("provider_payments"))},
-	{"top-ups", pg.Declare("verify owners of top-ups", ownersIn("topups"))},
-	{"rows of the feed", pg.Declare("verify owners of notifications", ownersIn("notifications"))},
-	{"alert marks", pg.Declare("verify owners of alert marks", ownersIn("alert_marks"))},
-	{"subscription changes", pg.Declare("verify owners of subscription changes", ownersIn("subscription_changes"))},
+	{"events", pg.Declare("verify owners of events", ownersIn("usage_events", "wallets"))},
+	{"packed events", pg.Declare("verify owners of packed events", ownersIn("packed_events", "wallets"))},
+	{"allowance counters", pg.Declare("verify owners of allowance counters", ownersIn("counters", "wallets"))},
+	{"billed periods", pg.Declare("verify owners of billed periods", ownersIn("billed_periods", "wallets"))},
+	{"properties of events", pg.Declare("verify owners of properties", ownersIn("event_properties", "wallets"))},
+	{"hours of usage", pg.Declare("verify owners of usage", ownersIn("usage_hours", "wallets"))},
+	{"debts", pg.Declare("verify owners of debts", ownersIn("debtors", "wallets"))},
+	{"sealed entries", pg.Declare("verify owners of sealed entries", ownersIn("wallet_seals", "wallets"))},
+	{"seals", pg.Declare("verify owners of seals", ownersIn("sealed_wallets", "wallets"))},
+	{"pending seals", pg.Declare("verify owners of pending seals", ownersIn("pending_seals", "wallets"))},
+	{"changes of identity", pg.Declare("verify owners of changes of identity", ownersIn("identity_changes", "wallets"))},
+	{"journal entries", pg.Declare("verify owners of journal entries", ownersIn("journal", "wallets"))},
+	{"payments", pg.Declare("verify owners of payments", ownersIn("provider_payments", "wallets"))},
+	{"top-ups", pg.Declare("verify owners of top-ups", ownersIn("topups", "wallets"))},
+	{"rows of the feed", pg.Declare("verify owners of notifications", ownersIn("notifications", "wallets"))},
+	{"alert marks", pg.Declare("verify owners of alert marks", ownersIn("alert_marks", "wallets"))},
+	{"subscription changes", pg.Declare("verify owners of subscription changes", ownersIn("subscription_changes", "wallets"))},
 }
 
 // ownersIn goes from wallet to wallet along the index, however many rows a wallet
 // has, and gives the next ones with whether the wallet exists.
-func ownersIn(table string) string {
+func ownersIn(table, owners string) string {
 	return `
 		WITH RECURSIVE owners AS (
 			(SELECT e.wallet_id AS id FROM ` + table + ` e WHERE e.app_id = $1 AND e.wallet_id > $2 ORDER BY e.wallet_id LIMIT 1)
@@ -49,7 +49,7 @@ func ownersIn(table string) string {
 			SELECT (SELECT e.wallet_id FROM ` + table + ` e WHERE e.app_id = $1 AND e.wallet_id > o.id ORDER BY e.wallet_id LIMIT 1)
 			FROM owners o WHERE o.id IS NOT NULL
 		)
-		SELECT o.id, EXISTS (SELECT 1 FROM wallets w WHERE w.app_id = $1 AND w.id = o.id)
+		SELECT o.id, EXISTS (SELECT 1 FROM ` + owners + ` w WHERE w.app_id = $1 AND w.id = o.id)
 		FROM owners o WHERE o.id IS NOT NULL LIMIT $3`
 }
 
