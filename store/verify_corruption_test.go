@@ -253,6 +253,8 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a debtor is not listed", `DELETE FROM debtors`, "listed as a debtor false"},
 	{"a debtor is listed without a debt", `INSERT INTO debtors SELECT app_id, wallet_id, credit_id, org_id FROM balances WHERE debt_nanocredits = 0`, "listed as a debtor true"},
 	{"a debtor is listed without a balance", `INSERT INTO debtors SELECT app_id, ` + annsWallet + `, 'ffffffff-0000-0000-0000-000000000000', org_id FROM balances LIMIT 1`, "but owes nothing"},
+	{"an event names another organization", `UPDATE usage_events SET org_id = 'ffffffff-0000-0000-0000-000000000000' WHERE event_id = 'e3'`, "names the organization"},
+	{"an event names a zero organization", `UPDATE usage_events SET org_id = '00000000-0000-0000-0000-000000000000' WHERE event_id = 'e3'`, "names the organization"},
 	{"an entry names another organization", `UPDATE journal SET org_id = 'ffffffff-0000-0000-0000-000000000000' WHERE kind = 'deposit'`, "names the organization"},
 	{"a price names another organization", `UPDATE prices SET org_id = 'ffffffff-0000-0000-0000-000000000000'`, "a row of prices names the organization"},
 

@@ -106,6 +106,31 @@ func TestSealsOfAnEarlierReleaseAreMarked(t *testing.T) {
 	}
 }
 
+// Seals are the same whether events name their organization or not.
+func TestEventsBelongToTheOrganizationOfTheirApplication(t *testing.T) {
+	t.Parallel()
+	b := newSoldBooks(t)
+	sealed := func() []string { return texts(t, b.conn, `SELECT wallet_id || encode(seal, 'hex') FROM wallet_seals ORDER BY 1`) }
+	for _, org := range []string{"NULL", "(SELECT org_id FROM app_state)"} {
+		if changed := texts(t, b.conn, `UPDATE usage_events SET org_id = `+org+` RETURNING seq::text`); len(changed) == 0 {
+			t.Fatal("the books have no events")
+		}
+		before := sealed()
+		if v, err := b.Verification().Verify(t.Context(), verify.Options{}); err != nil || len(v.Differences) > 0 {
+			t.Errorf("with the organization %s: %v, %v", org, v.Differences, err)
+		}
+		exec(t, b.conn, `DELETE FROM wallet_seals`)
+		exec(t, b.conn, `DELETE FROM sealed_wallets`)
+		exec(t, b.conn, `DELETE FROM sealed_counters`)
+		if v, err := b.Verification().Verify(t.Context(), verify.Options{Record: true, Now: moment}); err != nil || len(v.Differences) > 0 {
+			t.Errorf("with the organization %s: %v, %v", org, v.Differences, err)
+		}
+		if after := sealed(); len(after) == 0 || !slices.Equal(before, after) {
+			t.Errorf("with the organization %s the seals %v became %v", org, before, after)
+		}
+	}
+}
+
 func TestVerifyContinuesAfterACanceledCheck(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)

@@ -1363,7 +1363,7 @@ CREATE POLICY tenant ON usage_dimensions FOR ALL USING (((app_id)::text = curren
 GRANT INSERT, SELECT, UPDATE ON usage_dimensions TO purser_app;
 CREATE TABLE usage_events (
   app_id uuid NOT NULL,
-  org_id uuid NOT NULL,
+  org_id uuid,
   tx_id uuid NOT NULL,
   wallet_id uuid NOT NULL,
   key_id uuid NOT NULL,

@@ -87,7 +87,7 @@ var (
 				CASE WHEN count(u.allowance_start) > 0 THEN array_agg(u.allowance_start ORDER BY u.seq) END AS allowance_starts,
 				CASE WHEN count(u.allowance_end) > 0 THEN array_agg(u.allowance_end ORDER BY u.seq) END AS allowance_ends,
 				CASE WHEN count(u.allowance_overage) > 0 THEN array_agg(u.allowance_overage ORDER BY u.seq) END AS allowance_overages
-			FROM usage_events u WHERE u.app_id = $1 AND u.wallet_id = $2 AND u.seq = ANY ($3) AND u.org_id = s.org_id) e
+			FROM usage_events u WHERE u.app_id = $1 AND u.wallet_id = $2 AND u.seq = ANY ($3) AND coalesce(u.org_id, s.org_id) = s.org_id) e
 		WHERE s.app_id = $1 AND e.events = cardinality($3::bigint[])`)
 
 	deleteEvents = pg.Declare("packing: delete events", `

@@ -80,9 +80,16 @@ const verifiedEventColumns = `
 	allowance_limit, allowance_used, allowance_start, allowance_end, basis_points, amount_nanocredits, balance_after, debt_after,
 	quoted_nanocredits, deduplicated_from, allowance_overage, event_id, entity_id`
 
-func (e *verifiedEntry) readEvent(r *wire.Row) {
+// readEvent reads an event. One that names no organization has that of its application,
+// which seals include.
+func (e *verifiedEntry) readEvent(r *wire.Row, ofApp ids.ID) {
 	e.event, e.kind = true, metering.EntryCharge
-	e.wallet, e.seq, e.org, e.id, e.keyID = r.ID(), r.Int8(), r.ID(), r.ID(), r.ID()
+	e.wallet, e.seq = r.ID(), r.Int8()
+	named := !r.IsNull()
+	e.org, e.id, e.keyID = r.ID(), r.ID(), r.ID()
+	if !named {
+		e.org = ofApp
+	}
 	e.priceNumber, e.quantity, e.createdAt = r.Int8(), r.Int8(), r.Int8()
 	e.occurredAt, e.periodStart, e.periodEnd = optionalInt(r), optionalInt(r), optionalInt(r)
 	e.limit, e.used, e.limitStart, e.limitEnd = optionalInt(r), optionalInt(r), optionalInt(r), optionalInt(r)

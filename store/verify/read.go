@@ -77,7 +77,7 @@ func (b *verifyWork) readEntries(ctx context.Context) error {
 	missing := false
 	err := b.rows(ctx, verifyReadEvents, func(r *wire.Row) {
 		var e verifiedEntry
-		e.readEvent(r)
+		e.readEvent(r, b.pass.app.app.Scope.OrgID)
 		if _, known := prices.prices[e.priceNumber]; !known || !prices.keys[e.keyID] {
 			missing = true
 		}

@@ -183,7 +183,7 @@ func (a App) extend(ctx context.Context, wallet ids.ID, chain *resealing, upto i
 		one, after, last := []ids.ID{wallet}, []int64{chain.seq}, []int64{upto}
 		if err := b.rows(ctx, verifyReadEvents, func(r *wire.Row) {
 			var e verifiedEntry
-			e.readEvent(r)
+			e.readEvent(r, tx.Scope.OrgID)
 			entries = append(entries, e)
 		}, one, after, last, math.MaxInt32); err != nil {
 			return err
