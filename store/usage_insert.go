@@ -22,8 +22,9 @@ const decidedNow = `1 / (abs(date_part('epoch', statement_timestamp()) * 1000 + 
 const sameEpoch = `s.app_id = $1 AND 1 / (s.epoch = $3)::int = 1 AND ` + decidedNow
 
 const (
-	intoEvents     = `INSERT INTO usage_events (app_id, org_id, created_at, `
-	valuesOfEvents = `) SELECT s.app_id, s.org_id, $2, `
+	// An event has the organization of its application, so it doesn't store it.
+	intoEvents     = `INSERT INTO usage_events (app_id, created_at, `
+	valuesOfEvents = `) SELECT s.app_id, $2, `
 )
 
 // eventColumn is a column of usage_events and how it is filled.

@@ -194,7 +194,7 @@ var corruptions = []struct{ name, sql, want string }{
 	{"a partial reversal is called full", `UPDATE reversals SET whole = true WHERE event_id = 'r3'`, "(1 of them in full)"},
 	{"a full reversal is called partial", `UPDATE reversals SET whole = false WHERE event_id = 'r1'`, "(0 of them in full)"},
 	{"a reversal did not return the allowance", `UPDATE counters SET used = used + 1 WHERE wallet_id = ` + freesWallet, "but the events used 1"},
-	{"a reversed charge still bills its period", `INSERT INTO billed_periods SELECT e.app_id, e.wallet_id, p.feature_id, e.period_start, e.period_end, '', e.org_id, e.tx_id
+	{"a reversed charge still bills its period", `INSERT INTO billed_periods SELECT e.app_id, e.wallet_id, p.feature_id, e.period_start, e.period_end, '', p.org_id, e.tx_id
 		FROM usage_events e JOIN prices p ON p.number = e.price_number WHERE e.event_id = 'r2'`, "which was fully reversed"},
 	{"a reversal is of another wallet's event", `UPDATE reversals SET event_id = 'e3', tx_id = (SELECT tx_id FROM usage_events WHERE event_id = 'e3') WHERE event_id = 'r3'`, "no record of which event"},
 	{"a reversal became a deposit", `UPDATE journal SET kind = 'deposit' WHERE kind = 'reversal'`, "and their entries say 0"},

@@ -110,8 +110,10 @@ func TestSealsOfAnEarlierReleaseAreMarked(t *testing.T) {
 func TestEventsBelongToTheOrganizationOfTheirApplication(t *testing.T) {
 	t.Parallel()
 	b := newSoldBooks(t)
-	sealed := func() []string { return texts(t, b.conn, `SELECT wallet_id || encode(seal, 'hex') FROM wallet_seals ORDER BY 1`) }
-	for _, org := range []string{"NULL", "(SELECT org_id FROM app_state)"} {
+	sealed := func() []string {
+		return texts(t, b.conn, `SELECT wallet_id || encode(seal, 'hex') FROM wallet_seals ORDER BY 1`)
+	}
+	for _, org := range []string{"(SELECT org_id FROM app_state)", "NULL"} {
 		if changed := texts(t, b.conn, `UPDATE usage_events SET org_id = `+org+` RETURNING seq::text`); len(changed) == 0 {
 			t.Fatal("the books have no events")
 		}

@@ -117,9 +117,9 @@ func insertEventsSQL(rows []string) string {
 		BEGIN;
 		CREATE TEMPORARY TABLE stored ON COMMIT DROP AS
 		%[1]s;
-		INSERT INTO usage_events (app_id, org_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
+		INSERT INTO usage_events (app_id, created_at, tx_id, event_id, wallet_id, key_id, seq, price_number, quantity,
 			amount_nanocredits, balance_after, entity_id)
-		SELECT app_id, org_id, at, tx_id, event_id, wallet_id, key_id, seq, price_number, 1, amount, balance,
+		SELECT app_id, at, tx_id, event_id, wallet_id, key_id, seq, price_number, 1, amount, balance,
 			CASE WHEN g %% %[2]d = 0 THEN 'order-' || g / %[2]d %% %[3]d END
 		FROM stored ORDER BY at;
 		INSERT INTO event_properties (app_id, wallet_id, seq, org_id, properties)
