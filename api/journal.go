@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"strconv"
 	"time"
@@ -111,15 +110,9 @@ func (s *Server) openPosition(c *call, filter string, p *store.Position) error {
 	if !c.query.Has("cursor") {
 		return nil
 	}
-	text, id := c.query.Text("cursor"), len(p.WalletID)
-	// Cursors of release 0.1.0 have no wallet. No longer accept them after the next release.
-	if len(text) == base64.RawURLEncoding.EncodedLen(seqSize+cursorMAC) {
-		id = 0
-	}
-	position, err := s.cursors.open(c, filter, text, id+seqSize)
+	position, err := s.cursors.open(c, filter, c.query.Text("cursor"), len(p.WalletID)+seqSize)
 	if err == nil {
-		copy(p.WalletID[:], position[:id])
-		p.Seq = int64(binary.BigEndian.Uint64(position[id:]))
+		p.Seq = int64(binary.BigEndian.Uint64(position[copy(p.WalletID[:], position):]))
 	}
 	return err
 }

@@ -87,11 +87,7 @@ func (q *Queue) runTask(ctx context.Context, task Task) (err error) {
 func (q *Queue) audit(ctx context.Context) error {
 	var overdue []tenancy.Scope
 	err := q.options.Store.Directory().Each(ctx, "audit", func(ctx context.Context, scope tenancy.Scope) error {
-		jobs := q.options.Store.Queue(scope)
-		if err := jobs.RecoverJobs(ctx); err != nil {
-			return err
-		}
-		found, err := jobs.HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
+		found, err := q.options.Store.Queue(scope).HasJobsDue(ctx, q.realNow()-auditSlack.Milliseconds())
 		if found {
 			overdue = append(overdue, scope)
 		}

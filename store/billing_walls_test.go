@@ -70,9 +70,6 @@ var queueCalls = []call[queue.App]{
 	{"HasJobsDue", "", "", "", "", func(ctx context.Context, a queue.App, _ fixture) (any, error) {
 		return a.HasJobsDue(ctx, moment)
 	}},
-	{"RecoverJobs", "", "", "", "", func(ctx context.Context, a queue.App, _ fixture) (any, error) {
-		return nil, a.RecoverJobs(ctx)
-	}},
 	{"FailingJobs", "", "", "", "", func(ctx context.Context, a queue.App, _ fixture) (any, error) {
 		return a.FailingJobs(ctx, 100)
 	}},

@@ -21,13 +21,6 @@ var (
 
 	retryJobNow = pg.Declare("retry work", `
 		UPDATE work_queue SET due_at = $4, version = $5 WHERE app_id = $1 AND kind = $2 AND object = $3 AND failing_since IS NOT NULL RETURNING last_error`)
-
-	// The texts are those of 0.1.0.
-	recoverJobs = pg.Declare("recover work", `
-		UPDATE work_queue SET due_at = 0, tries = 0, failing_since = NULL, last_error = NULL
-		WHERE app_id = $1 AND failing_since IS NOT NULL AND kind IN ('webhook', 'identity', 'label', 'usage')
-			AND (last_error LIKE 'cashier: unknown job kind%'
-				OR kind <> 'label' AND (last_error LIKE 'This application has no payment account%' OR last_error LIKE 'The payments sandbox is turned off%'))`)
 )
 
 // FailingJobs lists failing jobs, the longest failing first.
@@ -47,18 +40,6 @@ func (a App) RetryJobNow(ctx context.Context, kind JobKind, object string, now i
 			return err
 		}
 		if err := tx.Audit(ctx, "job.retry", string(kind)+" "+object, nil, audit.Fields{"error": pg.OrZero(reason)}); err != nil {
-			return err
-		}
-		return tx.ScheduleWake(ctx)
-	})
-}
-
-// RecoverJobs makes jobs due that release 0.1.0 has postponed. It takes every due job, and
-// fails those whose kind it does not know: at once, or for lack of a payment account.
-func (a App) RecoverJobs(ctx context.Context) error {
-	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
-		recovered, err := tx.ExecAny(ctx, recoverJobs)
-		if err != nil || recovered == 0 {
 			return err
 		}
 		return tx.ScheduleWake(ctx)

@@ -90,7 +90,7 @@ func (tx Tx) Wallet(ctx context.Context, identity string) (metering.Wallet, erro
 // Position is where a list of one wallet's entries continues, by their numbers. It names the
 // wallet, because an identity can get another one. The zero position is at no entry.
 type Position struct {
-	WalletID ids.ID // zero in cursors of release 0.1.0, and where the caller gives the number
+	WalletID ids.ID // zero where the caller gives the number
 	Seq      int64
 }
 
