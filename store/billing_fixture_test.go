@@ -207,7 +207,7 @@ func (h *fixture) billed(tb testing.TB) {
 	h.connection = h.connect(tb)
 	s := storefront{tenant: h.tenant, connection: h.connection, credit: h.credit, feature: h.feature}
 	s.plan = s.newPlan(tb, "max", 9900, 1_000)
-	_, err := h.Accounts().KeepCustomer(tb.Context(), h.connection.ID, "ann@example.com", "cus_ann", moment)
+	_, err := h.Accounts().KeepCustomer(tb.Context(), h.connection.ID, payments.CustomerOwner{Identity: "ann@example.com", Fence: h.lease(tb, "identity:ann@example.com")}, "cus_ann", moment)
 	noError(tb, err)
 	projected := s.subscribe(tb, "bob@example.com", "sub_bob")
 	h.paidSubscription = projected.Subscription

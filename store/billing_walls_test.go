@@ -33,6 +33,12 @@ type sales struct {
 	queue queue.App
 }
 
+// accounts is the handle of accounts at the provider, with the same queue.
+type accounts struct {
+	payments.Accounts
+	queue queue.App
+}
+
 var billingCalls = []call[store.App]{
 	{"ClockOffset", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) { return a.ClockOffset(ctx) }},
 	{"Prune", "", "", "", "", func(ctx context.Context, a store.App, _ fixture) (any, error) { return a.Prune(ctx, 100) }},
@@ -90,65 +96,65 @@ var queueCalls = []call[queue.App]{
 	}},
 }
 
-var accountCalls = []call[payments.Accounts]{
-	{"By", "", fault.PaymentsNotConfigured, "", "", func(ctx context.Context, a payments.Accounts, _ fixture) (any, error) {
+var accountCalls = []call[accounts]{
+	{"By", "", fault.PaymentsNotConfigured, "", "", func(ctx context.Context, a accounts, _ fixture) (any, error) {
 		return a.By(actor).Connection(ctx)
 	}},
-	{"Connection", "", fault.PaymentsNotConfigured, "", "", func(ctx context.Context, a payments.Accounts, _ fixture) (any, error) { return a.Connection(ctx) }},
-	{"ConnectionByID", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"Connection", "", fault.PaymentsNotConfigured, "", "", func(ctx context.Context, a accounts, _ fixture) (any, error) { return a.Connection(ctx) }},
+	{"ConnectionByID", "", fault.PathNotFound, fault.PathNotFound, "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.ConnectionByID(ctx, h.connection.ID)
 	}},
-	{"ResealConnections", "", "", "", "", func(ctx context.Context, a payments.Accounts, _ fixture) (any, error) {
+	{"ResealConnections", "", "", "", "", func(ctx context.Context, a accounts, _ fixture) (any, error) {
 		return a.ResealConnections(ctx, func(c *payments.Connection) bool {
 			c.SealedKey = []byte("sealed again")
 			return true
 		})
 	}},
-	{"SealedSecrets", "", "", "", "", func(ctx context.Context, a payments.Accounts, _ fixture) (seen any, err error) {
+	{"SealedSecrets", "", "", "", "", func(ctx context.Context, a accounts, _ fixture) (seen any, err error) {
 		var secrets []string
 		err = a.SealedSecrets(ctx, func(sealed []byte) { secrets = append(secrets, string(sealed)) })
 		return secrets, err
 	}},
-	{"ConnectionOf", "", anyError, "", "", func(ctx context.Context, a payments.Accounts, _ fixture) (any, error) {
+	{"ConnectionOf", "", anyError, "", "", func(ctx context.Context, a accounts, _ fixture) (any, error) {
 		return a.ConnectionOf(ctx, "sub_bob")
 	}},
-	{"UsesOfAccount", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"UsesOfAccount", "", "", "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.UsesOfAccount(ctx, h.connection)
 	}},
-	{"RenewFormer", "", anyError, anyError, anyError, func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"RenewFormer", "", anyError, anyError, anyError, func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.RenewFormer(ctx, h.connection.AccountID, func(*payments.Connection) error { return nil }, moment)
 	}},
-	{"LatestConnection", "", fault.PathNotFound, "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"LatestConnection", "", fault.PathNotFound, "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.LatestConnection(ctx, h.connection)
 	}},
-	{"SubscriptionsAt", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"SubscriptionsAt", "", "", "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.SubscriptionsAt(ctx, h.connection, 0)
 	}},
-	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"PutConnection", "its id", anyError, fault.ProviderInUse, "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.PutConnection(ctx, h.connection, moment)
 	}},
-	{"SetEventsAfter", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"SetEventsAfter", "", "", "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return nil, a.SetEventsAfter(ctx, h.connection.ID, moment)
 	}},
-	{"SetPortalConfiguration", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"SetPortalConfiguration", "", "", "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return nil, a.SetPortalConfiguration(ctx, h.connection.ID, "bpc_1")
 	}},
-	{"Customer", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"Customer", "", anyError, anyError, "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.Customer(ctx, h.connection.ID, "ann@example.com")
 	}},
-	{"KeepCustomer", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
-		return a.KeepCustomer(ctx, h.connection.ID, "bob@example.com", "cus_bob", moment)
+	{"KeepCustomer", "", anyError, anyError, "", func(ctx context.Context, a accounts, h fixture) (any, error) {
+		return a.KeepCustomer(ctx, h.connection.ID, payments.CustomerOwner{Identity: "bob@example.com", Fence: turn(ctx, a.queue)}, "cus_bob", moment)
 	}},
-	{"ForgetCustomer", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"ForgetCustomer", "", "", "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return nil, a.ForgetCustomer(ctx, h.connection.ID, "cus_ann")
 	}},
-	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"ReceiveEvent", "", anyError, anyError, "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return nil, a.ReceiveEvent(ctx, h.connection.ID, payments.WebhookEvent{ID: "evt_1"}, []queue.Job{{Kind: queue.JobInvoice, Object: "in_2"}})
 	}},
-	{"IdentityOfCustomer", "", anyError, anyError, "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"IdentityOfCustomer", "", anyError, anyError, "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.IdentityOfCustomer(ctx, h.connection.ID, "cus_ann")
 	}},
-	{"UnseenEvents", "", "", "", "", func(ctx context.Context, a payments.Accounts, h fixture) (any, error) {
+	{"UnseenEvents", "", "", "", "", func(ctx context.Context, a accounts, h fixture) (any, error) {
 		return a.UnseenEvents(ctx, h.connection.ID, []string{"evt_1", "evt_2"})
 	}},
 }

@@ -174,19 +174,22 @@ func TestASaleAndAnotherAccount(t *testing.T) {
 func TestCustomers(t *testing.T) {
 	t.Parallel()
 	s := newStorefront(t, storetest.Open(t))
+	owner := func(identity string) payments.CustomerOwner {
+		return payments.CustomerOwner{Identity: identity, Fence: s.lease(t, "identity:"+identity)}
+	}
 	if _, err := s.Accounts().Customer(t.Context(), s.connection.ID, "ann"); !errors.Is(err, payments.ErrUnknown) {
 		t.Error(err)
 	}
 	for _, id := range []string{"cus_1", "cus_2"} {
-		if kept, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, "ann", id, moment); err != nil || kept != "cus_1" {
+		if kept, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, owner("ann"), id, moment); err != nil || kept != "cus_1" {
 			t.Errorf("%s, %v", kept, err)
 		}
 	}
-	if _, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, "bob", "cus_1", moment); err == nil {
+	if _, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, owner("bob"), "cus_1", moment); err == nil {
 		t.Error("one customer is two identities")
 	}
 	noError(t, s.Accounts().ForgetCustomer(t.Context(), s.connection.ID, "cus_1"))
-	if kept, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, "ann", "cus_3", moment); err != nil || kept != "cus_3" {
+	if kept, err := s.Accounts().KeepCustomer(t.Context(), s.connection.ID, owner("ann"), "cus_3", moment); err != nil || kept != "cus_3" {
 		t.Errorf("%s, %v", kept, err)
 	}
 }

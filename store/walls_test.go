@@ -310,7 +310,7 @@ func TestHandlesLeadToOneTenant(t *testing.T) {
 	throughHandles(t, url, rollupCalls, tenant.Rollups)
 	throughHandles(t, url, verifyCalls, tenant.Verification)
 	throughHandles(t, url, queueCalls, tenant.Queue)
-	throughHandles(t, url, accountCalls, tenant.Accounts)
+	throughHandles(t, url, accountCalls, func(a tenant) accounts { return accounts{a.Accounts(), a.Queue()} })
 	throughHandles(t, url, salesCalls, func(a tenant) sales { return sales{a.Payments(), a.Queue()} })
 	throughHandles(t, url, orgCalls, func(a tenant) people.Org { return a.db.Org(a.org.ID) })
 }

@@ -2,6 +2,13 @@ package main
 
 // Bugs in how money comes in and goes back, and in the jobs that do it.
 var paymentMutants = []mutant{
+	bug("a portal creates the wallet of an erased customer again", "./payments/cashier", "TestACustomerErasedWhileItsPaymentsAreSetUpStaysErased",
+		once("store/payments/customers.go", "\tif len(locked) == 0 || locked[0].ID != o.WalletID {\n\t\treturn ledger.Wallet{}, fault.New(fault.WalletNotFound)\n\t}\n",
+			"\tif len(locked) == 0 || locked[0].ID != o.WalletID {\n\t\treturn tx.LockOrCreateWallet(ctx, newID, o.Identity, now)\n\t}\n\t_ = fault.WalletNotFound\n")),
+	bug("a purchase without its lease creates the wallet of an erased customer again", "./payments/cashier", "TestACustomerErasedWhileItsPaymentsAreSetUpStaysErased",
+		once("store/payments/customers.go", "if err := tx.VerifyFence(ctx, o.Fence); err != nil {", "if err := error(nil); err != nil {")),
+	bug("a customer that no wallet has keeps the hash of an erased identity", "./payments/cashier", "TestACustomerErasedWhileItsPaymentsAreSetUpStaysErased",
+		once("payments/cashier/identity.go", "\tunknown := errors.Is(err, payments.ErrUnknown)\n", "\tunknown := errors.Is(err, payments.ErrUnknown)\n\tif unknown {\n\t\treturn 0, nil\n\t}\n")),
 	bug("a plan is changed at another price than confirmed", "./payments/cashier", "TestAChangeIsRefusedWhenItsPreviewNoLongerHolds",
 		once("payments/cashier/requests.go", "if r.Confirmed != nil && *r.Confirmed != previewOf(s, now).Version() {", "if r.Confirmed != nil && *r.Confirmed == \"\" {")),
 	bug("a live application without an account is told to wait for a sync", "./payments/cashier", "TestALiveApplicationNeedsAnAccount",

@@ -226,7 +226,7 @@ func (run *operationRun) openSession(ctx context.Context, create func(context.Co
 // have been forgotten since: paid by another, it would be set aside without credits.
 func (run *operationRun) payer(ctx context.Context) (string, error) {
 	if run.rec.Kind != billing.OperationTopUp {
-		return run.c.customer(ctx, run.account, run.rec.Identity)
+		return run.c.customer(ctx, run.account, payments.CustomerOwner{Identity: run.rec.Identity, Fence: run.fence})
 	}
 	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
 	if err != nil {
@@ -285,16 +285,16 @@ const (
 	metaIdentity = "identity_hash"
 )
 
-// customer returns the identity's customer id, creating the customer when it is new.
+// customer returns the owner's customer id, creating the customer when it is new.
 // The idempotency key depends on the identity only, so concurrent operations create
 // one. The provider gets a hash of the identity, not the identity.
-func (c *Cashier) customer(ctx context.Context, acct account, identity string) (string, error) {
+func (c *Cashier) customer(ctx context.Context, acct account, owner payments.CustomerOwner) (string, error) {
 	accounts := c.options.Store.PaymentAccounts(acct.scope)
-	known, err := accounts.Customer(ctx, acct.ID, identity)
+	known, err := accounts.Customer(ctx, acct.ID, owner.Identity)
 	if !errors.Is(err, payments.ErrUnknown) {
 		return known, err
 	}
-	hash := identityHash(acct.scope, identity)
+	hash := identityHash(acct.scope, owner.Identity)
 	key := "psr:" + acct.ID.Format(connectionPrefix) + ":cust:" + hash[:32]
 	metadata := map[string]string{metaApp: acct.scope.AppID.Format(ids.Application), metaIdentity: hash}
 	made, err := acct.provider.CreateCustomer(ctx, key, metadata)
@@ -305,7 +305,7 @@ func (c *Cashier) customer(ctx context.Context, acct account, identity string) (
 	if err != nil {
 		return "", err
 	}
-	kept, err := accounts.KeepCustomer(ctx, acct.ID, identity, made, c.nowAt(acct.ClockOffset))
+	kept, err := c.keepCustomer(ctx, acct, owner, made)
 	if !errors.Is(err, payments.ErrCustomerTaken) {
 		return kept, err
 	}
@@ -313,7 +313,20 @@ func (c *Cashier) customer(ctx context.Context, acct account, identity string) (
 	if made, err = acct.provider.CreateCustomer(ctx, key+":"+ids.New().String(), metadata); err != nil {
 		return "", err
 	}
-	return accounts.KeepCustomer(ctx, acct.ID, identity, made, c.nowAt(acct.ClockOffset))
+	return c.keepCustomer(ctx, acct, owner, made)
+}
+
+// keepCustomer stores a created customer. If its owner was renamed or erased meanwhile, the
+// customer is nobody's, and a job removes the hash of the identity from it: after a while,
+// because another operation may be about to store it.
+func (c *Cashier) keepCustomer(ctx context.Context, acct account, owner payments.CustomerOwner, made string) (string, error) {
+	now := c.nowAt(acct.ClockOffset)
+	kept, err := c.options.Store.PaymentAccounts(acct.scope).KeepCustomer(ctx, acct.ID, owner, made, now)
+	if fault.Is(err, fault.WalletNotFound) || errors.Is(err, queue.ErrFenced) {
+		label := acct.job(queue.JobLabel, made, now+c.limits.request.Milliseconds())
+		err = errors.Join(err, c.options.Store.Queue(acct.scope).Enqueue(ctx, label))
+	}
+	return kept, err
 }
 
 func identityHash(scope tenancy.Scope, identity string) string {
@@ -336,19 +349,21 @@ func (c *Cashier) portal(ctx context.Context, scope tenancy.Scope, identity, ret
 	if err != nil {
 		return "", err
 	}
-	if _, err := app.Wallet(ctx, identity); err != nil {
+	wallet, err := app.Wallet(ctx, identity)
+	if err != nil {
 		return "", err
 	}
-	url, err := c.openPortal(ctx, &acct, identity, returnURL)
+	owner := payments.CustomerOwner{Identity: identity, WalletID: wallet.ID}
+	url, err := c.openPortal(ctx, &acct, owner, returnURL)
 	for tries := 1; tries < 3 && (stripe.CustomerGone(err) || stripe.ConfigurationRefused(err)); tries++ { // forgotten now
-		url, err = c.openPortal(ctx, &acct, identity, returnURL)
+		url, err = c.openPortal(ctx, &acct, owner, returnURL)
 	}
 	return url, err
 }
 
 // openPortal opens the portal, or forgets a customer or configuration that the provider
 // no longer has.
-func (c *Cashier) openPortal(ctx context.Context, acct *account, identity, returnURL string) (string, error) {
+func (c *Cashier) openPortal(ctx context.Context, acct *account, owner payments.CustomerOwner, returnURL string) (string, error) {
 	accounts := c.options.Store.PaymentAccounts(acct.scope)
 	if acct.PortalConfiguration == "" {
 		// Concurrent calls create two configurations; one stays unused.
@@ -361,7 +376,7 @@ func (c *Cashier) openPortal(ctx context.Context, acct *account, identity, retur
 		}
 		acct.PortalConfiguration = created
 	}
-	customer, err := c.customer(ctx, *acct, identity)
+	customer, err := c.customer(ctx, *acct, owner)
 	if err != nil {
 		return "", err
 	}

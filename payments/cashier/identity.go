@@ -2,12 +2,14 @@ package cashier
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
 	"purser/ids"
 	"purser/jobs"
 	"purser/metering"
+	"purser/store/payments"
 	"purser/store/queue"
 	"purser/store/verify"
 )
@@ -44,15 +46,16 @@ func (c *Cashier) finishIdentityChange(ctx context.Context, job jobs.Job) (next 
 }
 
 // labelCustomer sets the hash of the identity in the customer's metadata after the
-// identity has changed. Of an erased one it removes the hash: the identity could be
-// guessed from it.
+// identity has changed. Of an erased one, and of a customer that no wallet has, it removes
+// the hash: the identity could be guessed from it.
 func (c *Cashier) labelCustomer(ctx context.Context, acct account, job queue.Job) (next int64, err error) {
 	identity, err := c.options.Store.PaymentAccounts(acct.scope).IdentityOfCustomer(ctx, acct.ID, job.Object)
-	if err != nil {
-		return 0, ignoreNotFound(err)
+	unknown := errors.Is(err, payments.ErrUnknown)
+	if err != nil && !unknown {
+		return 0, err
 	}
 	label := ""
-	if !metering.IsTombstone(identity) {
+	if !unknown && !metering.IsTombstone(identity) {
 		label = identityHash(acct.scope, identity)
 	}
 	err = acct.provider.SetCustomerMetadata(ctx, "psr:label:"+ids.New().String(), job.Object, map[string]string{metaIdentity: label})

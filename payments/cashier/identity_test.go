@@ -2,15 +2,20 @@ package cashier_test
 
 import (
 	"context"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"purser/fault"
 	"purser/ids"
 	"purser/metering"
+	"purser/payments/cashier"
 	"purser/store"
 	"purser/store/payments"
 	"purser/store/queue"
+	"purser/store/storetest"
 )
 
 // TestPaymentsFollowANewIdentity renames a customer that has paid, buys again under the
@@ -84,4 +89,62 @@ func TestPaymentsFollowANewIdentity(t *testing.T) {
 	r.refund(second, 3000)
 	r.settle()
 	r.wantTokens(0, 0)
+}
+
+// TestACustomerErasedWhileItsPaymentsAreSetUpStaysErased erases a customer while the call
+// that creates it at the provider runs.
+func TestACustomerErasedWhileItsPaymentsAreSetUpStaysErased(t *testing.T) {
+	t.Parallel()
+	begun := map[string]struct {
+		code fault.Code
+		run  func(r *harness) error
+	}{
+		"in the portal": {fault.WalletNotFound, func(r *harness) error {
+			_, err := r.cashier.Portal(t.Context(), r.scope, "ada", "http://shop.test")
+			return err
+		}},
+		"in a top-up whose lease expired": {fault.OperationInProgress, func(r *harness) error {
+			_, err := r.cashier.TopUpCheckout(t.Context(), r.scope, r.topUpRequest(3000), newKey())
+			return err
+		}},
+	}
+	for name, c := range begun {
+		t.Run(name, func(t *testing.T) {
+			r := shop(t)
+			app := r.store.App(r.scope)
+			wallet, _, err := app.CreateWallet(t.Context(), ids.New(), "ada", r.now())
+			r.check(err)
+			erase := sync.OnceFunc(func() {
+				storetest.Exec(t, storetest.URL(t), `UPDATE leases SET held_until = 0 WHERE app_id = $1`, r.scope.AppID)
+				_, _, err := app.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			r.cashier = r.newCashier(func(o *cashier.Options) {
+				o.SandboxTransport = beforeCall(func(req *http.Request) {
+					if strings.HasSuffix(req.URL.Path, "/v1/customers") {
+						erase()
+					}
+				})
+			})
+			wantFault(t, c.run(r), c.code)
+			if again, err := app.Wallet(t.Context(), "ada"); !fault.Is(err, fault.WalletNotFound) {
+				t.Errorf("ada has the wallet %s after %s was erased", again.ID, wallet.ID)
+			}
+			r.advance(time.Hour)
+			customers := r.askProvider("GET", "/v1/customers", nil)["data"].([]any)
+			if len(customers) != 1 {
+				t.Fatalf("%d customers", len(customers))
+			}
+			if label := customers[0].(map[string]any)["metadata"].(map[string]any)["identity_hash"]; label != nil {
+				t.Errorf("the customer at the provider has the hash %v", label)
+			}
+			r.wantNothingFailing()
+			r.topUp(3000) // a new customer
+			if again := must[metering.Wallet](r)(app.Wallet(t.Context(), "ada")); again.ID == wallet.ID {
+				t.Error("the erased wallet has its identity again")
+			}
+		})
+	}
 }

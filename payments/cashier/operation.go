@@ -71,7 +71,7 @@ func (c *Cashier) loadOrBegin(ctx context.Context, scope tenancy.Scope, fence qu
 	if err := c.syncCurrent(ctx, scope, fence, r.identity); err != nil {
 		return rec, false, err
 	}
-	b, err := c.resolveBuyer(ctx, scope, r)
+	b, err := c.resolveBuyer(ctx, scope, fence, r)
 	if err != nil {
 		return rec, false, err
 	}
@@ -105,7 +105,7 @@ func (c *Cashier) syncCurrent(ctx context.Context, scope tenancy.Scope, fence qu
 }
 
 // resolveBuyer finds the paying customer before the transaction that decides.
-func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r request) (buyer, error) {
+func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, fence queue.Fence, r request) (buyer, error) {
 	if !r.paid {
 		return buyer{}, nil
 	}
@@ -118,7 +118,7 @@ func (c *Cashier) resolveBuyer(ctx context.Context, scope tenancy.Scope, r reque
 	if err != nil || r.kind != billing.OperationTopUp {
 		return buyer{connectionID: acct.ID, live: acct.Live}, err
 	}
-	id, err := c.customer(ctx, acct, r.identity)
+	id, err := c.customer(ctx, acct, payments.CustomerOwner{Identity: r.identity, Fence: fence})
 	return buyer{connectionID: acct.ID, customerID: id, live: acct.Live}, err
 }
 

@@ -6,8 +6,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
+	"purser/store/queue"
 )
 
 var (
@@ -38,12 +41,39 @@ func (tx appTx) customer(ctx context.Context, connection ids.ID, identity string
 // identity before it was renamed or erased.
 var ErrCustomerTaken = errors.New("store: the customer belongs to another wallet")
 
-// KeepCustomer stores the provider's customer id of the identity and returns the stored
-// one: of two created at once, the first is used.
-func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity, customerID string, now int64) (kept string, err error) {
-	walletID := ids.New()
+// CustomerOwner is whose customer is stored: the wallet that has the identity or, without
+// its id, the one that an operation is for. An operation proves by its fence that the
+// identity was neither renamed nor erased since, and may create the wallet.
+type CustomerOwner struct {
+	Identity string
+	WalletID ids.ID
+	Fence    queue.Fence // unless the wallet's id is given
+}
+
+func (tx appTx) lockOwner(ctx context.Context, o CustomerOwner, newID ids.ID, now int64) (ledger.Wallet, error) {
+	if o.WalletID.IsZero() {
+		if err := tx.VerifyFence(ctx, o.Fence); err != nil {
+			return ledger.Wallet{}, err
+		}
+		return tx.LockOrCreateWallet(ctx, newID, o.Identity, now)
+	}
+	locked, err := tx.LockWallets(ctx, o.Identity)
+	if err != nil {
+		return ledger.Wallet{}, err
+	}
+	if len(locked) == 0 || locked[0].ID != o.WalletID {
+		return ledger.Wallet{}, fault.New(fault.WalletNotFound)
+	}
+	return locked[0], nil
+}
+
+// KeepCustomer stores the provider's customer id of the owner and returns the stored one:
+// of two created at once, the first is used. Creating it at the provider takes seconds, in
+// which the wallet may have been renamed or erased: then nothing is stored.
+func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, owner CustomerOwner, customerID string, now int64) (kept string, err error) {
+	newID := ids.New()
 	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		w, err := tx.LockOrCreateWallet(ctx, walletID, identity, now)
+		w, err := tx.lockOwner(ctx, owner, newID, now)
 		if err != nil {
 			return err
 		}
@@ -54,7 +84,7 @@ func (a Accounts) KeepCustomer(ctx context.Context, connection ids.ID, identity,
 		if err != nil {
 			return err
 		}
-		kept, err = tx.customer(ctx, connection, identity)
+		kept, err = tx.customer(ctx, connection, owner.Identity)
 		return err
 	})
 	return kept, err
