@@ -46,6 +46,9 @@ func (o Organization) Rename(name string) (Organization, error) {
 	return o, nil
 }
 
+// Version tells the name of an organization from what it was before a change.
+func (o Organization) Version() string { return strconv.Quote(o.Name) }
+
 // Application keeps its own catalog, wallets and keys. Whether it is live is
 // decided once: its keys say so in their prefix, and its balances are real.
 type Application struct {

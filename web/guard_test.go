@@ -51,7 +51,7 @@ func TestAForeignPageGainsNothing(t *testing.T) {
 		if !strings.Contains(shown.body, `name="`+component.FormTokenField+`" value="`+owner.formToken+`"`) {
 			t.Error("the form has no token")
 		}
-		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {"Renamed"}}); got.status != http.StatusSeeOther {
+		if got := owner.post(t, r.orgPath("settings"), url.Values{"name": {"Renamed"}, "version": {hidden(shown.body, "version")}}); got.status != http.StatusSeeOther {
 			t.Errorf("status %d\n%s", got.status, got.body)
 		}
 		if after := owner.get(t, r.orgPath("settings")); !strings.Contains(after.body, "Name saved.") || !strings.Contains(after.body, "Renamed") {

@@ -39,6 +39,39 @@ func newTestCashier(t *testing.T) *cashier.Cashier {
 	return payments
 }
 
+func TestAnOrganizationsNameKeepsWhatAnotherMemberSaved(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b, other := r.join(t, tenancy.Owner), r.join(t, tenancy.Owner)
+	path := r.orgPath("settings")
+	saved := func() string {
+		org, err := r.db.Org(r.org.ID).Organization(t.Context())
+		noError(t, err)
+		return org.Name
+	}
+	version := hidden(b.get(t, path).body, "version")
+	stale := url.Values{"name": {r.org.Name}, "version": {version}} // untouched
+	if got := other.post(t, path, url.Values{"name": {"Theirs"}, "version": {version}}); got.status != http.StatusSeeOther {
+		t.Fatalf("the first form: status %d\n%s", got.status, got.body)
+	}
+	got := b.post(t, path, stale)
+	if got.status != http.StatusConflict || saved() != "Theirs" {
+		t.Errorf("the stale form: status %d, the name is %q", got.status, saved())
+	}
+	wantTexts(t, got.body, "This changed while you were editing", "<bdi>Theirs</bdi>", `value="`+r.org.Name+`"`)
+	if again := b.post(t, path, url.Values{"name": {""}, "version": {version}}); again.status != http.StatusUnprocessableEntity || hidden(again.body, "version") != version {
+		t.Errorf("an invalid form: status %d, its version is %q", again.status, hidden(again.body, "version"))
+	}
+	stale.Del("version")
+	if again := b.post(t, path, stale); again.status != http.StatusConflict {
+		t.Errorf("without the version: status %d", again.status)
+	}
+	stale.Set("version", hidden(got.body, "version"))
+	if again := b.post(t, path, stale); again.status != http.StatusSeeOther || saved() != r.org.Name {
+		t.Errorf("the form of the conflict: status %d, the name is %q", again.status, saved())
+	}
+}
+
 func TestApplicationSettings(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -116,12 +116,16 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application, ver
 	})
 }
 
-// Rename gives the organization another name.
-func (o Org) Rename(ctx context.Context, name string) error {
+// Rename gives the organization another name. With a version, a name that isn't of this
+// version is a conflict.
+func (o Org) Rename(ctx context.Context, name string, version ...string) error {
 	return o.handles.control(ctx, func(ctx context.Context, tx peopleTx) error {
 		row, err := o.lock(ctx, tx)
 		if err != nil {
 			return err
+		}
+		if len(version) > 0 && row.noun().Version() != version[0] {
+			return fault.New(fault.RevisionConflict)
 		}
 		if _, err := tx.NewUpdate().Model(&row).Set("name = ?", name).Where("o.id = ?", uuidOf(o.id)).Exec(ctx); err != nil {
 			return fmt.Errorf("store: rename organization: %w", err)

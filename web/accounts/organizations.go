@@ -121,9 +121,10 @@ func (s *Pages) organizationSettingsPage(req *site.Request) (site.Response, erro
 	return site.Show(orgpage.OrganizationSettingsPage(organizationSettings(req, component.Draft{Values: map[string]string{"name": req.Org.Name}}))), nil
 }
 
+// organizationSettings is the form on the stored version of the name.
 func organizationSettings(req *site.Request, d component.Draft) orgpage.OrganizationSettings {
 	view := orgpage.OrganizationSettings{
-		Draft: d, Frame: req.Frame("Settings", "organization"), Action: req.OrgPath("settings"), Slug: req.Org.Slug, ID: req.Org.ID.Format(ids.Organization),
+		Draft: d, Version: req.Org.Version(), Frame: req.Frame("Settings", "organization"), Action: req.OrgPath("settings"), Slug: req.Org.Slug, ID: req.Org.ID.Format(ids.Organization),
 		FactorAction: req.OrgPath("settings", "second-factor"), RequiresFactor: req.Org.RequiresFactor, RequiredHere: req.Site.RequireFactor, HasFactor: req.HasFactor,
 	}
 	if !req.Org.IsArchived() {
@@ -161,10 +162,29 @@ func (s *Pages) renameOrganization(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	if !f.OK() {
-		return site.Invalid(orgpage.OrganizationSettingsPage(organizationSettings(req, f.Draft("name")))), nil
+		view := organizationSettings(req, f.Draft("name"))
+		view.Version = f.Raw("version")
+		return site.Invalid(orgpage.OrganizationSettingsPage(view)), nil
 	}
-	if err := req.Organization().Rename(req.Context, renamed.Name); err != nil {
+	err = req.Organization().Rename(req.Context, renamed.Name, f.Raw("version"))
+	if fault.Is(err, fault.RevisionConflict) {
+		return organizationConflict(req)
+	}
+	if err != nil {
 		return site.Response{}, err
 	}
 	return req.Done(req.OrgPath("settings"), "Name saved.")
+}
+
+// organizationConflict shows the submitted name beside the one stored in the meantime, with
+// the current version.
+func organizationConflict(req *site.Request) (site.Response, error) {
+	stored, err := req.Organization().Organization(req.Context)
+	if err != nil {
+		return site.Response{}, err
+	}
+	req.Org = stored
+	view := organizationSettings(req, req.Form.Draft("name"))
+	view.Clash = &component.Clash{Rows: []component.Difference{{Label: "Name", Yours: req.Form.Text("name"), Theirs: stored.Name}}}
+	return site.Conflict(orgpage.OrganizationSettingsPage(view)), nil
 }
