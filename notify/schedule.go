@@ -78,6 +78,9 @@ type Progress struct {
 	TriedBefore  int64 // when the attempt before this one ended
 	FailingSince int64 // of the endpoint
 	SucceededAt  int64 // of the endpoint
+	// Idle is for how long no attempt at the endpoint was made although one was due, such as
+	// while the server was down.
+	Idle int64
 }
 
 // Verdict is what follows from the result of an attempt.
@@ -96,7 +99,8 @@ type Verdict struct {
 
 // Judge decides what follows from the result of an attempt. A delivery fails only by
 // attempts between which its endpoint accepted others. Of those in an outage only the first
-// counts, also after it has ended: the endpoint may have accepted another just before.
+// counts, also after it has ended: the endpoint may have accepted another just before. Time
+// in which no attempt was made does not count as failing.
 func Judge(p Progress, r Result, now int64, random uint64) Verdict {
 	if r.Accepted() {
 		return Verdict{Status: Delivered, Refusals: p.Refusals, SucceededAt: now}
@@ -108,6 +112,7 @@ func Judge(p Progress, r Result, now int64, random uint64) Verdict {
 	if v.FailingSince == 0 {
 		v.FailingSince = now
 	}
+	v.FailingSince = min(now, v.FailingSince+p.Idle)
 	wait := max(Delay(p.Attempts, random), min(r.RetryAfter, MaxRetryAfter))
 	v.DueAt = now + wait.Milliseconds()
 	switch {

@@ -159,6 +159,17 @@ func TestAnswersDecideWhatFollows(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
+	long := Progress{Attempts: 9, FailingSince: now - PauseAfter.Milliseconds(), Idle: 1}
+	if v := Judge(long, Result{}, now, 7); v.Pause != "" || v.FailingSince != long.FailingSince+1 {
+		t.Errorf("a millisecond less than five days: %+v", v)
+	}
+	long.Idle = 2 * PauseAfter.Milliseconds() // an earlier time of a clock
+	if v := Judge(long, Result{}, now, 7); v.FailingSince != now {
+		t.Errorf("longer without an attempt than it fails: %+v", v)
+	}
+	if long.Idle = 0; Judge(long, Result{}, now, 7).Reason != PauseFailing {
+		t.Error("five days are not enough")
+	}
 	if Concurrent(0) != 8 || Concurrent(now) != 1 {
 		t.Error("an endpoint that recovers gets one at a time")
 	}

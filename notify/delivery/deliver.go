@@ -107,6 +107,8 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 	if err != nil {
 		return 0, err
 	}
+	var idle atomic.Int64
+	idle.Store(d.idle(job))
 	for end := d.options.Now().Add(maxRun); d.options.Now().Before(end); {
 		endpoint, err := app.Endpoint(ctx, id)
 		if fault.Is(err, fault.WebhookEndpointNotFound) || err == nil && endpoint.Status != notify.Enabled {
@@ -128,7 +130,7 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 		if len(due) == 0 {
 			return app.NextDelivery(ctx, id)
 		}
-		if err := d.round(ctx, job, application.Live, endpoint, due, end); err != nil {
+		if err := d.round(ctx, job, application.Live, endpoint, due, &idle, end); err != nil {
 			return 0, err
 		}
 	}
@@ -137,10 +139,20 @@ func (d *Dispatcher) run(ctx context.Context, job jobs.Job) (next int64, err err
 
 func (d *Dispatcher) now(job jobs.Job) int64 { return d.options.Now().UnixMilli() + job.ClockOffset }
 
+// idle is for how long no attempt was made before this run: the job was due, or failed
+// before it sent anything. It is due again when a run ends, so a backlog does not count.
+func (d *Dispatcher) idle(job jobs.Job) int64 {
+	since := job.DueAt
+	if job.FailingSince != 0 {
+		since = min(since, job.FailingSince+job.ClockOffset)
+	}
+	return max(0, d.now(job)-since)
+}
+
 // round sends deliveries. None starts after end: what the job's deadline cuts off is sent
 // twice. When one fails at an endpoint that worked, or the endpoint changes, no other starts:
 // the next round goes by its new state.
-func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoint notify.Endpoint, due []notifications.Delivery, end time.Time) error {
+func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoint notify.Endpoint, due []notifications.Delivery, idle *atomic.Int64, end time.Time) error {
 	secrets, err := d.secrets(job.Scope, endpoint)
 	if err != nil {
 		return err
@@ -153,7 +165,7 @@ func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoin
 			if changed.Load() || ctx.Err() != nil || !d.options.Now().Before(end) {
 				return ctx.Err()
 			}
-			after, err := d.attempt(ctx, job, live, endpoint, secrets, delivery)
+			after, err := d.attempt(ctx, job, live, endpoint, secrets, delivery, idle)
 			if (after.FailingSince != 0) != (endpoint.FailingSince != 0) || after.Revision != endpoint.Revision {
 				changed.Store(true)
 			}
@@ -163,8 +175,9 @@ func (d *Dispatcher) round(ctx context.Context, job jobs.Job, live bool, endpoin
 	return group.Wait()
 }
 
-// attempt sends one delivery and stores what came of it.
-func (d *Dispatcher) attempt(ctx context.Context, job jobs.Job, live bool, e notify.Endpoint, secrets []notify.Secret, delivery notifications.Delivery) (notify.Endpoint, error) {
+// attempt sends one delivery and stores what came of it. The first one of a run notes how
+// long there was none before it.
+func (d *Dispatcher) attempt(ctx context.Context, job jobs.Job, live bool, e notify.Endpoint, secrets []notify.Secret, delivery notifications.Delivery, idle *atomic.Int64) (notify.Endpoint, error) {
 	message, err := delivery.Message(live, delivery.PreviousSeq)
 	if err != nil {
 		return e, err
@@ -176,7 +189,7 @@ func (d *Dispatcher) attempt(ctx context.Context, job jobs.Job, live bool, e not
 	d.options.Observe(Attempted{Result: got.kind(), Took: got.Took})
 	after, err := d.options.Store.Notifications(job.Scope).Finish(ctx, notifications.Attempt{
 		ID: ids.New(), EndpointID: e.ID, NotificationID: delivery.ID, URL: e.URL, Status: got.Status, Error: got.Error, Answer: got.Answer,
-		StartedAt: got.StartedAt.UnixMilli(), TookMillis: int(got.Took.Milliseconds()),
+		StartedAt: got.StartedAt.UnixMilli(), TookMillis: int(got.Took.Milliseconds()), Idle: idle.Swap(0),
 	}, got.Result, d.now(job), rand.Uint64())
 	if errors.Is(err, notifications.ErrNoDelivery) || fault.Is(err, fault.WebhookEndpointNotFound) {
 		return notify.Endpoint{}, nil // deleted meanwhile

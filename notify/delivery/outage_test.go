@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/notify"
 	"purser/store/notifications"
+	"purser/store/storetest"
 )
 
 // first is the id of the oldest notification.
@@ -82,4 +83,37 @@ func TestADeliveryOutlivesAnOutage(t *testing.T) {
 			t.Errorf("it is %s after %d attempts", d.Status, d.Attempts)
 		}
 	})
+}
+
+// Five days in which nothing was sent say nothing about a receiver.
+func TestTimeWithoutAnAttemptDoesNotPauseAnEndpoint(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]string{
+		"while the server was down": "",
+		"while its jobs failed": `UPDATE work_queue SET tries = 9, last_error = 'failed', failing_since = due_at, due_at = $2
+			WHERE app_id = $1 AND kind = 'webhook'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newHarness(t, nil)
+			hooks := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+			e, _ := r.endpoint(hooks.URL)
+			r.deposit()
+			r.drain()
+			r.pass(e.ID, 24*time.Hour)
+			r.advance(notify.PauseAfter)
+			if fail != "" {
+				storetest.Exec(t, storetest.URL(t), fail, r.scope.AppID, r.time().UnixMilli())
+			}
+			sent := len(hooks.all())
+			r.pass(e.ID, notify.PauseAfter-4*24*time.Hour)
+			if stored := r.stored(e.ID); stored.Status != notify.Enabled || len(hooks.all()) == sent {
+				t.Fatalf("after %d and %d attempts it is %s", sent, len(hooks.all())-sent, stored.Status)
+			}
+			r.pass(e.ID, notify.PauseAfter)
+			if stored := r.stored(e.ID); stored.Status != notify.Paused {
+				t.Errorf("after five days of attempts it is %s", stored.Status)
+			}
+		})
+	}
 }

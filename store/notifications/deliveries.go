@@ -34,6 +34,7 @@ type Attempt struct {
 	Answer         string // its beginning
 	StartedAt      int64  // by the database's clock
 	TookMillis     int
+	Idle           int64 // see notify.Progress; not stored
 }
 
 const (
@@ -132,7 +133,7 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 	if err != nil {
 		return e, err
 	}
-	progress := notify.Progress{FailingSince: e.FailingSince, SucceededAt: e.SucceededAt}
+	progress := notify.Progress{FailingSince: e.FailingSince, SucceededAt: e.SucceededAt, Idle: attempt.Idle}
 	_, err = pg.Find(ctx, tx, lockDelivery, func(row pgx.CollectableRow) (struct{}, error) {
 		return struct{}{}, row.Scan(&progress.Attempts, &progress.Refusals, &progress.TriedBefore)
 	}, ErrNoDelivery, attempt.EndpointID, attempt.NotificationID)
