@@ -2,11 +2,13 @@ package people
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -23,9 +25,27 @@ type User struct {
 	id      ids.ID
 }
 
-// inUserTx runs work in one transaction on the tables of users.
+// maxAuditTurns is how often a transaction is tried that needs the heads of several audit
+// logs. Each wait between two tries is bounded by lock_timeout.
+const maxAuditTurns = 20
+
+// inUserTx runs work in one transaction on the tables of users. If another transaction holds
+// the head of an audit log that it needs, it is rolled back, waits for that head without
+// holding anything else, and is repeated.
 func (h *Handles) inUserTx(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
+	for turn := 1; ; turn++ {
+		err := pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
+		busy, waits := errors.AsType[pg.AuditHeadBusy](err)
+		switch {
+		case !waits:
+			return err
+		case turn == maxAuditTurns:
+			return fault.New(fault.Overloaded)
+		}
+		if _, err := exec(ctx, h.pool, "wait for audit log", pg.AwaitAuditHead, busy.Org); err != nil {
+			return err
+		}
+	}
 }
 
 // lockUser locks a user's row. It is locked before rows of their memberships.

@@ -77,11 +77,16 @@ func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err
 }
 
 // auditAllOrganizations writes the action into the log of each of the user's
-// organizations, in one order, so that two of them cannot deadlock.
+// organizations, and waits for none of several: inUserTx does that and starts over.
 func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
 	orgs, err := collect(ctx, tx, "organizations of a user", pgx.RowTo[ids.ID], `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
 	if err != nil {
 		return err
+	}
+	if len(orgs) > 1 {
+		if err := pg.TryAuditHeads(ctx, tx.Conn(), orgs); err != nil {
+			return err
+		}
 	}
 	for _, org := range orgs {
 		if err := pg.AppendAudit(ctx, tx.Conn(), org, by, d); err != nil {

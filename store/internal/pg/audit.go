@@ -42,6 +42,15 @@ const (
 		INSERT INTO audit_heads (org_id, number, seal) VALUES ($1, 0, $2)
 		ON CONFLICT (org_id) DO UPDATE SET number = audit_heads.number RETURNING number, seal`
 
+	// AwaitAuditHead locks a head. Run by itself, it waits for the transaction that holds it.
+	AwaitAuditHead = `SELECT FROM audit_heads WHERE org_id = $1 FOR NO KEY UPDATE`
+
+	tryAuditHeads = `
+		SELECT org_id FROM audit_heads WHERE org_id = ANY ($1) ORDER BY org_id FOR NO KEY UPDATE SKIP LOCKED`
+
+	selectBusyHead = `
+		SELECT org_id FROM audit_heads WHERE org_id = ANY ($1) AND org_id <> ALL ($2) LIMIT 1`
+
 	// The statement sees what was committed before the head was locked: archiving, and the
 	// removal or change of a member, append to the same log.
 	insertAuditEntry = `
@@ -56,6 +65,31 @@ const (
 		SELECT $2::uuid IS NULL OR EXISTS (
 			SELECT FROM members m WHERE m.org_id = $1 AND m.user_id = $2 AND ($3 = '' OR m.role = $3 AND m.permissions @> $4::text[]))`
 )
+
+// AuditHeadBusy says that another transaction holds the head of an organization's log.
+type AuditHeadBusy struct{ Org ids.ID }
+
+func (AuditHeadBusy) Error() string { return "store: the audit log is in use" }
+
+// TryAuditHeads locks the heads of several logs without waiting. With AuditHeadBusy, the
+// transaction has to be rolled back: waiting with it would keep the other logs from being
+// written.
+func TryAuditHeads(ctx context.Context, conn *pgx.Conn, orgs []ids.ID) error {
+	rows, _ := conn.Query(ctx, tryAuditHeads, orgs) // CollectRows returns its error
+	held, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("store: lock audit heads: %w", err)
+	}
+	rows, _ = conn.Query(ctx, selectBusyHead, orgs, append([]ids.ID{}, held...))
+	busy, err := pgx.CollectRows(rows, pgx.RowTo[ids.ID])
+	if err != nil {
+		return fmt.Errorf("store: select busy audit head: %w", err)
+	}
+	if len(busy) > 0 {
+		return AuditHeadBusy{busy[0]}
+	}
+	return nil
+}
 
 // AppendAudit adds one entry behind the head, which it holds until the transaction
 // ends: entries are numbered in the order in which they commit.
