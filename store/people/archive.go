@@ -53,6 +53,6 @@ func (o Org) Restore(ctx context.Context) error {
 }
 
 func (o Org) setArchived(ctx context.Context, tx peopleTx, at int64) error {
-	_, err := exec(ctx, tx.conn, "archive organization", `UPDATE organizations SET archived_at = $2 WHERE id = $1`, o.id, pg.OrNull(at))
+	_, err := pg.ExecSQL(ctx, tx.conn, "archive organization", `UPDATE organizations SET archived_at = $2 WHERE id = $1`, o.id, pg.OrNull(at))
 	return err
 }

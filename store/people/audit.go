@@ -68,7 +68,7 @@ const auditColumns = `number, at, user_id, actor, address, request_id, applicati
 // where the list continues; zero at its end. A filtered page may be shorter than its limit
 // and continue.
 func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, next int64, err error) {
-	newest, err := find(ctx, o.handles.pool, "newest audit entry", pgx.RowTo[int64], `SELECT coalesce(max(number), 0) FROM audit_entries WHERE org_id = $1`, o.id)
+	newest, err := pg.FindSQL(ctx, o.handles.pool, "newest audit entry", pgx.RowTo[int64], `SELECT coalesce(max(number), 0) FROM audit_entries WHERE org_id = $1`, o.id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -77,7 +77,7 @@ func (o Org) AuditLog(ctx context.Context, p AuditPage) (list []audit.Entry, nex
 	}
 	// The numbers have no gap, so a range of them bounds what is read.
 	start := max(p.Before-auditStride, 1)
-	list, err = collect(ctx, o.handles.pool, "audit log", o.readAudit, `
+	list, err = pg.CollectSQL(ctx, o.handles.pool, "audit log", o.readAudit, `
 		SELECT `+auditColumns+`
 		FROM audit_entries
 		WHERE org_id = $1 AND number < $2 AND number >= $7 AND starts_with(action, $3) AND ($4 = '' OR actor = $4 OR $4 = $6 AND starts_with(actor, $6))
@@ -142,7 +142,7 @@ func (o Org) VerifyAudit(ctx context.Context) (v AuditVerification, err error) {
 		}
 	}
 	for last := int64(0); ; {
-		entries, err := collect(ctx, tx, "follow audit", o.readAudit, `
+		entries, err := pg.CollectSQL(ctx, tx, "follow audit", o.readAudit, `
 			SELECT `+auditColumns+` FROM audit_entries
 			WHERE org_id = $1 AND number > $2 ORDER BY number LIMIT $3`, o.id, last, auditPortion)
 		if err != nil {

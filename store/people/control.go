@@ -116,10 +116,10 @@ const maxSlugs = 1000
 // makes has a command name.
 func insertOrganization(ctx context.Context, tx peopleTx, o tenancy.Organization, commandName string) (tenancy.Organization, error) {
 	taken := func(ctx context.Context, slugs []string) ([]string, error) {
-		return collect(ctx, tx.conn, "list slugs", pgx.RowTo[string], `SELECT slug FROM organizations WHERE slug = ANY ($1)`, slugs)
+		return pg.CollectSQL(ctx, tx.conn, "list slugs", pgx.RowTo[string], `SELECT slug FROM organizations WHERE slug = ANY ($1)`, slugs)
 	}
 	slug, err := insertUnderFreeSlug(ctx, o.Slug, taken, func(ctx context.Context, slug string) (int64, error) {
-		return exec(ctx, tx.conn, "insert organization", `
+		return pg.ExecSQL(ctx, tx.conn, "insert organization", `
 			INSERT INTO organizations (id, slug, name, created_at, requires_factor, command_name) VALUES ($1, $2, $3, $4, $5, nullif($6, ''))
 			ON CONFLICT (slug) DO NOTHING`, o.ID, slug, o.Name, o.CreatedAt, o.RequiresFactor, commandName)
 	})
@@ -134,10 +134,10 @@ var insertAppState = pg.Declare("insert app state", `
 // nothing of it could be written.
 func insertApplication(ctx context.Context, tx peopleTx, a tenancy.Application) (tenancy.Application, error) {
 	taken := func(ctx context.Context, slugs []string) ([]string, error) {
-		return collect(ctx, tx.conn, "list slugs", pgx.RowTo[string], `SELECT slug FROM applications WHERE org_id = $1 AND slug = ANY ($2)`, a.OrgID, slugs)
+		return pg.CollectSQL(ctx, tx.conn, "list slugs", pgx.RowTo[string], `SELECT slug FROM applications WHERE org_id = $1 AND slug = ANY ($2)`, a.OrgID, slugs)
 	}
 	slug, err := insertUnderFreeSlug(ctx, a.Slug, taken, func(ctx context.Context, slug string) (int64, error) {
-		return exec(ctx, tx.conn, "insert application", `
+		return pg.ExecSQL(ctx, tx.conn, "insert application", `
 			INSERT INTO applications (id, org_id, slug, name, is_live, deployment_url, created_at) VALUES ($1, $2, $3, $4, $5, nullif($6, ''), $7)
 			ON CONFLICT (org_id, slug) DO NOTHING`, a.ID, a.OrgID, slug, a.Name, a.Live, a.DeploymentURL, a.CreatedAt)
 	})

@@ -95,7 +95,7 @@ func (r OrgRef) find(ctx context.Context, conn *pgx.Conn) (id ids.ID, err error)
 // OrganizationsNamed lists the ids of organizations with the given name, whether members
 // or the command line made them, oldest first and at most the given number.
 func (d Directory) OrganizationsNamed(ctx context.Context, name string, most int) ([]ids.ID, error) {
-	return collect(ctx, d.handles.pool, "organizations by name", pgx.RowTo[ids.ID], `SELECT id FROM organizations WHERE name = $1 ORDER BY id LIMIT $2`, name, most)
+	return pg.CollectSQL(ctx, d.handles.pool, "organizations by name", pgx.RowTo[ids.ID], `SELECT id FROM organizations WHERE name = $1 ORDER BY id LIMIT $2`, name, most)
 }
 
 // ProvisionIn finds the organization and the application and makes what is missing: an
@@ -136,7 +136,7 @@ func (d Directory) ProvisionIn(ctx context.Context, ref OrgRef, org tenancy.Orga
 
 // Scopes lists every application, for work on the whole installation.
 func (d Directory) Scopes(ctx context.Context) ([]tenancy.Scope, error) {
-	return collect(ctx, d.handles.pool, "list applications", pgx.RowToStructByPos[tenancy.Scope], `SELECT org_id, id FROM applications ORDER BY id`)
+	return pg.CollectSQL(ctx, d.handles.pool, "list applications", pgx.RowToStructByPos[tenancy.Scope], `SELECT org_id, id FROM applications ORDER BY id`)
 }
 
 // Each runs work for every application. One that fails does not keep the others waiting;
@@ -163,7 +163,7 @@ func (d Directory) Each(ctx context.Context, name string, work func(context.Cont
 func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, error) {
 	scope := tenancy.Scope{AppID: app}
 	err := d.handles.pool.QueryRow(ctx, `SELECT org_id FROM applications WHERE id = $1`, app).Scan(&scope.OrgID)
-	return scope, found("scope of an application", err)
+	return scope, pg.FoundSQL("scope of an application", err)
 }
 
 // ConnectionScope finds the application of the connection that a provider's webhook
@@ -171,12 +171,12 @@ func (d Directory) ScopeOf(ctx context.Context, app ids.ID) (tenancy.Scope, erro
 func (d Directory) ConnectionScope(ctx context.Context, connection ids.ID) (scope tenancy.Scope, err error) {
 	err = d.handles.pool.QueryRow(ctx, `SELECT org_id, app_id FROM connection_directory WHERE connection_id = $1`, connection).
 		Scan(&scope.OrgID, &scope.AppID)
-	return scope, found("scope of a connection", err)
+	return scope, pg.FoundSQL("scope of a connection", err)
 }
 
 // OrganizationIDs lists every organization, for work on the whole installation.
 func (d Directory) OrganizationIDs(ctx context.Context) ([]ids.ID, error) {
-	return collect(ctx, d.handles.pool, "list organizations", pgx.RowTo[ids.ID], `SELECT id FROM organizations ORDER BY id`)
+	return pg.CollectSQL(ctx, d.handles.pool, "list organizations", pgx.RowTo[ids.ID], `SELECT id FROM organizations ORDER BY id`)
 }
 
 // rememberedKeys is how many keys a node remembers the application of.

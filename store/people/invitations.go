@@ -85,8 +85,8 @@ const MaxMailedInvitations = 50
 // checkInvitations refuses an invitation past the limits. It locks the organization, so
 // that two at once can't both be the last one. The inviter of a mail is locked already.
 func (o Org) checkInvitations(ctx context.Context, tx pgx.Tx, i Invitation) error {
-	if _, err := tx.Exec(ctx, `SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, o.id); err != nil {
-		return fmt.Errorf("store: lock organization: %w", err)
+	if _, err := pg.ExecSQL(ctx, tx, "lock organization", `SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, o.id); err != nil {
+		return err
 	}
 	var open, mailed, byInviter int
 	dayAgo := i.CreatedAt - (24 * time.Hour).Milliseconds()
@@ -119,7 +119,7 @@ func (o Org) holdMember(ctx context.Context, tx pgx.Tx, user ids.ID) (tenancy.Me
 		SELECT m.role, m.permissions, m.created_at FROM members m WHERE m.org_id = $1 AND m.user_id = $2 FOR SHARE`,
 		o.id, user).Scan(&m.Role, &permissions, &m.CreatedAt)
 	if err != nil {
-		return m, found("hold member", err)
+		return m, pg.FoundSQL("hold member", err)
 	}
 	m.Custom = tenancy.StoredPermissions(permissions)
 	return m, nil
@@ -136,7 +136,7 @@ func readInvitation(row pgx.CollectableRow) (i Invitation, err error) {
 
 // Invitations lists those that can still be accepted, newest first.
 func (o Org) Invitations(ctx context.Context, now int64) ([]Invitation, error) {
-	return collect(ctx, o.handles.pool, "list invitations", readInvitation, `
+	return pg.CollectSQL(ctx, o.handles.pool, "list invitations", readInvitation, `
 		SELECT `+invitationColumns+` FROM invitations i
 		WHERE i.org_id = $1 AND i.closed_at IS NULL AND i.expires_at > $2 ORDER BY i.id DESC`, o.id, now)
 }
@@ -149,7 +149,7 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 		if err != nil {
 			return err
 		}
-		open, err := find(ctx, tx, "hold invitation", readInvitation, `
+		open, err := pg.FindSQL(ctx, tx, "hold invitation", readInvitation, `
 			SELECT `+invitationColumns+` FROM invitations i WHERE i.org_id = $1 AND i.id = $2 AND i.closed_at IS NULL FOR UPDATE`, o.id, id)
 		if err != nil {
 			return err
@@ -157,8 +157,8 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 		if err := by.CheckWithdraw(open.Access); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND id = $2`, o.id, id, now); err != nil {
-			return fmt.Errorf("store: close invitation: %w", err)
+		if _, err := pg.ExecSQL(ctx, tx, "close invitation", `UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND id = $2`, o.id, id, now); err != nil {
+			return err
 		}
 		return o.auditPeople(ctx, tx, audit.Action{
 			Action: "invitation.withdraw", Target: id.Format(ids.Invitation),
@@ -170,7 +170,7 @@ func (o Org) WithdrawInvitation(ctx context.Context, id ids.ID, now int64) error
 // Invitation finds an invitation that can be accepted, by its link, and the
 // organization it leads to.
 func (e Auth) Invitation(ctx context.Context, link credential.Hash, now int64) (i Invitation, org tenancy.Organization, err error) {
-	i, err = find(ctx, e.handles.pool, "invitation by link", readInvitation, `
+	i, err = pg.FindSQL(ctx, e.handles.pool, "invitation by link", readInvitation, `
 		SELECT `+invitationColumns+` FROM invitations i WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2`, link[:], now)
 	if err != nil {
 		return i, org, err
@@ -197,7 +197,7 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		if err := lockUser(ctx, tx, j.User.ID); err != nil {
 			return err
 		}
-		i, err = find(ctx, tx, "accept invitation", readInvitation, `
+		i, err = pg.FindSQL(ctx, tx, "accept invitation", readInvitation, `
 			UPDATE invitations i SET closed_at = $2, accepted_by = $3
 			WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2
 			RETURNING `+invitationColumns, link[:], j.By.At, j.User.ID)
@@ -207,7 +207,7 @@ func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acce
 		if err := checkMembers(ctx, tx, i.OrgID, j.User.ID); err != nil {
 			return err
 		}
-		joined, err := exec(ctx, tx, "insert member", `
+		joined, err := pg.ExecSQL(ctx, tx, "insert member", `
 			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (org_id, user_id) DO NOTHING`, i.OrgID, j.User.ID, string(i.Role), i.Custom.Names(), j.By.At)
 		if err != nil {

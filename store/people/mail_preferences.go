@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -29,12 +30,12 @@ const selectMailMembers = `
 // MailRoster lists the members with what they want to be mailed about, the first to join
 // first.
 func (o Org) MailRoster(ctx context.Context) ([]MailMember, error) {
-	return collect(ctx, o.handles.pool, "mail roster", o.readMailMember, selectMailMembers+`ORDER BY m.created_at, m.user_id LIMIT $2`, o.id, maxMailRoster)
+	return pg.CollectSQL(ctx, o.handles.pool, "mail roster", o.readMailMember, selectMailMembers+`ORDER BY m.created_at, m.user_id LIMIT $2`, o.id, maxMailRoster)
 }
 
 // MailMember is one member as in the roster. A user who is no member is a 404.
 func (o Org) MailMember(ctx context.Context, user ids.ID) (MailMember, error) {
-	return find(ctx, o.handles.pool, "mail member", o.readMailMember, selectMailMembers+`AND m.user_id = $2`, o.id, user)
+	return pg.FindSQL(ctx, o.handles.pool, "mail member", o.readMailMember, selectMailMembers+`AND m.user_id = $2`, o.id, user)
 }
 
 func (o Org) readMailMember(row pgx.CollectableRow) (m MailMember, err error) {
@@ -73,7 +74,7 @@ func (p User) Memberships(ctx context.Context) ([]Membership, error) {
 		m.Member.Custom, m.Chosen = tenancy.StoredPermissions(permissions), mailPreferences(chosen)
 		return m, err
 	}
-	return collect(ctx, p.handles.pool, "memberships", read, `
+	return pg.CollectSQL(ctx, p.handles.pool, "memberships", read, `
 		SELECT o.id, o.slug, o.name, m.role, m.permissions, coalesce(m.mail_alerts, ''), coalesce(m.mail_webhooks, ''), coalesce(m.mail_keys, '')
 		FROM members m JOIN organizations o ON o.id = m.org_id
 		WHERE m.user_id = $1 ORDER BY o.name, o.id`, p.id)
@@ -81,7 +82,7 @@ func (p User) Memberships(ctx context.Context) ([]Membership, error) {
 
 // ChooseMails stores what the user wants to be mailed about in an organization.
 func (p User) ChooseMails(ctx context.Context, org ids.ID, chosen tenancy.MailPreferences) error {
-	chose, err := exec(ctx, p.handles.pool, "choose mails", `
+	chose, err := pg.ExecSQL(ctx, p.handles.pool, "choose mails", `
 		UPDATE members SET mail_alerts = nullif($3, ''), mail_webhooks = nullif($4, ''), mail_keys = nullif($5, '') WHERE org_id = $1 AND user_id = $2`,
 		org, p.id, string(chosen[tenancy.MailAlerts]), string(chosen[tenancy.MailWebhooks]), string(chosen[tenancy.MailKeys]))
 	if err == nil && chose == 0 {

@@ -32,10 +32,9 @@ const maxWaitingResets = 1000
 // Queue writes mails that no other change comes with: password resets, unless too many wait.
 func (o Outbox) Queue(ctx context.Context, mails ...Mail) error {
 	return o.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		var waiting int
-		err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM mails WHERE kind = 'password-reset' LIMIT $1) w`, maxWaitingResets).Scan(&waiting)
+		waiting, err := pg.FindSQL(ctx, tx, "waiting resets", pgx.RowTo[int], `SELECT count(*) FROM (SELECT 1 FROM mails WHERE kind = 'password-reset' LIMIT $1) w`, maxWaitingResets)
 		if err != nil {
-			return fmt.Errorf("store: waiting resets: %w", err)
+			return err
 		}
 		if waiting >= maxWaitingResets {
 			return fault.Newf(fault.Overloaded, "Too many password resets wait to be mailed. Try again in a few minutes.")
@@ -66,13 +65,13 @@ func (o Outbox) Claim(ctx context.Context, now int64, lease time.Duration) (m Cl
 // Remove deletes a mail that was sent, refused or is too late. When another node has
 // claimed it since, nothing changes.
 func (o Outbox) Remove(ctx context.Context, m ClaimedMail) error {
-	_, err := exec(ctx, o.handles.pool, "remove mail", `DELETE FROM mails WHERE id = $1 AND tries = $2`, m.ID, m.Tries)
+	_, err := pg.ExecSQL(ctx, o.handles.pool, "remove mail", `DELETE FROM mails WHERE id = $1 AND tries = $2`, m.ID, m.Tries)
 	return err
 }
 
 // Retry makes a mail due again. When another node has claimed it since, nothing changes.
 func (o Outbox) Retry(ctx context.Context, m ClaimedMail, due int64) error {
-	_, err := exec(ctx, o.handles.pool, "retry mail", `UPDATE mails SET due_at = $3 WHERE id = $1 AND tries = $2`, m.ID, m.Tries, due)
+	_, err := pg.ExecSQL(ctx, o.handles.pool, "retry mail", `UPDATE mails SET due_at = $3 WHERE id = $1 AND tries = $2`, m.ID, m.Tries, due)
 	return err
 }
 
@@ -83,7 +82,7 @@ const maxExpired = 1000
 // none: nothing else would.
 func (o Outbox) RemoveExpired(ctx context.Context, now int64) error {
 	for {
-		removed, err := exec(ctx, o.handles.pool, "remove expired mails", `
+		removed, err := pg.ExecSQL(ctx, o.handles.pool, "remove expired mails", `
 			DELETE FROM mails WHERE id IN (SELECT id FROM mails WHERE expires_at <= $1 LIMIT $2)`, now, maxExpired)
 		if err != nil || removed < maxExpired {
 			return err
@@ -98,10 +97,6 @@ type MailQueue struct {
 }
 
 // Waiting counts the mails that wait to be sent.
-func (o Outbox) Waiting(ctx context.Context) (q MailQueue, err error) {
-	err = o.handles.pool.QueryRow(ctx, `SELECT count(*), coalesce(min(created_at), 0) FROM mails`).Scan(&q.Waiting, &q.Since)
-	if err != nil {
-		return q, fmt.Errorf("store: waiting mails: %w", err)
-	}
-	return q, nil
+func (o Outbox) Waiting(ctx context.Context) (MailQueue, error) {
+	return pg.FindSQL(ctx, o.handles.pool, "waiting mails", pgx.RowToStructByPos[MailQueue], `SELECT count(*), coalesce(min(created_at), 0) FROM mails`)
 }

@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -103,7 +104,7 @@ func (o Org) UpdateApplication(ctx context.Context, app tenancy.Application, ver
 		if len(version) > 0 && rows[0].noun().Version() != version[0] {
 			return fault.New(fault.RevisionConflict)
 		}
-		_, err = exec(ctx, tx.conn, "update application", `UPDATE applications SET name = $3, deployment_url = nullif($4, '') WHERE org_id = $1 AND id = $2`,
+		_, err = pg.ExecSQL(ctx, tx.conn, "update application", `UPDATE applications SET name = $3, deployment_url = nullif($4, '') WHERE org_id = $1 AND id = $2`,
 			o.id, app.ID, app.Name, app.DeploymentURL)
 		if err != nil {
 			return err

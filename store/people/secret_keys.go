@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,7 +22,7 @@ const listSecretKeys = `SELECT check_value FROM secret_keys ORDER BY created_at`
 // SecretKeys are the check values of the keys under which stored secrets may be
 // sealed.
 func (d Directory) SecretKeys(ctx context.Context) ([][]byte, error) {
-	return collect(ctx, d.handles.pool, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
+	return pg.CollectSQL(ctx, d.handles.pool, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
 }
 
 // ChangeSecretKeys calls decide with the recorded check values, and stores the decision,
@@ -34,10 +33,10 @@ func (d Directory) ChangeSecretKeys(ctx context.Context, now int64, decide func(
 
 func (d Directory) changeSecretKeys(ctx context.Context, now int64, decide func(recorded [][]byte) (KeyDecision, error)) error {
 	return pgx.BeginFunc(ctx, d.handles.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(secretKeysLock)); err != nil {
-			return fmt.Errorf("store: lock secret keys: %w", err)
+		if _, err := pg.ExecSQL(ctx, tx, "lock secret keys", `SELECT pg_advisory_xact_lock($1)`, int64(secretKeysLock)); err != nil {
+			return err
 		}
-		recorded, err := collect(ctx, tx, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
+		recorded, err := pg.CollectSQL(ctx, tx, "list secret keys", pgx.RowTo[[]byte], listSecretKeys)
 		if err != nil {
 			return err
 		}
@@ -46,15 +45,13 @@ func (d Directory) changeSecretKeys(ctx context.Context, now int64, decide func(
 			return err
 		}
 		if len(decision.Forget) > 0 {
-			if _, err := tx.Exec(ctx, `DELETE FROM secret_keys WHERE check_value = ANY ($1)`, decision.Forget); err != nil {
-				return fmt.Errorf("store: forget secret keys: %w", err)
+			if _, err := pg.ExecSQL(ctx, tx, "forget secret keys", `DELETE FROM secret_keys WHERE check_value = ANY ($1)`, decision.Forget); err != nil {
+				return err
 			}
 		}
 		if decision.Record != nil {
-			if _, err := tx.Exec(ctx, `INSERT INTO secret_keys (check_value, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, decision.Record, now); err != nil {
-				return fmt.Errorf("store: record a secret key: %w", err)
-			}
+			_, err = pg.ExecSQL(ctx, tx, "record a secret key", `INSERT INTO secret_keys (check_value, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, decision.Record, now)
 		}
-		return nil
+		return err
 	})
 }

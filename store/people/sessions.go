@@ -73,12 +73,12 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 		if err := sweepSessions(ctx, tx, s); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `
+		_, err := pg.ExecSQL(ctx, tx, "insert session", `
 			INSERT INTO sessions (hash, id, user_id, content, created_at, seen_at, expires_at, address, agent)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			sessionHash(token), s.ID, pg.OrNull(s.UserID), content, s.CreatedAt, s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
 		if err != nil {
-			return fmt.Errorf("store: insert session: %w", err)
+			return err
 		}
 		opened = true
 		return pg.QueueMail(ctx, tx.Conn(), mails...)
@@ -89,13 +89,13 @@ func (e Auth) OpenSession(ctx context.Context, token string, s Session, content 
 // sweepSessions deletes expired sessions, and the user's least recently used ones to make
 // room for a new one. It skips locked rows, so that it cannot deadlock.
 func sweepSessions(ctx context.Context, tx pgx.Tx, s Session) error {
-	_, err := exec(ctx, tx, "sweep sessions", `
+	_, err := pg.ExecSQL(ctx, tx, "sweep sessions", `
 		DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`,
 		s.CreatedAt-sweptAfter.Milliseconds(), sweptSessions)
 	if err != nil || s.UserID.IsZero() {
 		return err
 	}
-	_, err = exec(ctx, tx, "end oldest sessions", `
+	_, err = pg.ExecSQL(ctx, tx, "end oldest sessions", `
 		DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE hash IN (
 			SELECT hash FROM sessions WHERE user_id = $1 ORDER BY seen_at DESC, id OFFSET $2) FOR UPDATE SKIP LOCKED)`, s.UserID, MaxSessions-1)
 	return err
@@ -119,8 +119,8 @@ func holdCredentials(ctx context.Context, tx pgx.Tx, user ids.ID) (passwordAt, f
 // lockCredentials makes changes of a user's password, authenticator and sessions run one
 // after the other, and sign-ins wait for them. It comes before locks of several sessions,
 // so that they can't deadlock.
-func lockCredentials(ctx context.Context, on querier, user ids.ID) error {
-	_, err := exec(ctx, on, "lock password", `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, user)
+func lockCredentials(ctx context.Context, on pg.Querier, user ids.ID) error {
+	_, err := pg.ExecSQL(ctx, on, "lock password", `SELECT FROM passwords WHERE user_id = $1 FOR UPDATE`, user)
 	return err
 }
 
@@ -137,7 +137,7 @@ func (e Auth) ContinueSession(ctx context.Context, token string, s Session, cont
 }
 
 func (e Auth) updateSession(ctx context.Context, token, next string, s Session, content []byte) (there bool, err error) {
-	updated, err := exec(ctx, e.handles.pool, "update session", `
+	updated, err := pg.ExecSQL(ctx, e.handles.pool, "update session", `
 		UPDATE sessions SET hash = $8, content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
 		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, sessionHash(next))
 	return updated == 1, err
@@ -149,14 +149,14 @@ const seenEvery = time.Minute
 // TouchSession notes that a session is in use, and reports whether that was due. It
 // leaves the content alone, which another request may just have written.
 func (e Auth) TouchSession(ctx context.Context, token string, s Session) (touched bool, err error) {
-	seen, err := exec(ctx, e.handles.pool, "touch session", `
+	seen, err := pg.ExecSQL(ctx, e.handles.pool, "touch session", `
 		UPDATE sessions SET seen_at = $2, expires_at = $3, address = $4, agent = $5 WHERE hash = $1 AND seen_at <= $6`,
 		sessionHash(token), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, s.SeenAt-seenEvery.Milliseconds())
 	return seen == 1, err
 }
 
 func (e Auth) CloseSession(ctx context.Context, token string) error {
-	_, err := exec(ctx, e.handles.pool, "delete session", `DELETE FROM sessions WHERE hash = $1`, sessionHash(token))
+	_, err := pg.ExecSQL(ctx, e.handles.pool, "delete session", `DELETE FROM sessions WHERE hash = $1`, sessionHash(token))
 	return err
 }
 
@@ -172,7 +172,7 @@ func (p User) Sessions(ctx context.Context, token string, now int64) (list []Ses
 		}
 		return s, err
 	}
-	list, err = collect(ctx, p.handles.pool, "list sessions", read, `
+	list, err = pg.CollectSQL(ctx, p.handles.pool, "list sessions", read, `
 		SELECT id, created_at, seen_at, expires_at, address, agent, hash = $2
 		FROM sessions WHERE user_id = $1 AND expires_at > $3 ORDER BY seen_at DESC, id LIMIT $4`, p.id, sessionHash(token), now, MaxSessions)
 	return list, current, err
@@ -180,7 +180,7 @@ func (p User) Sessions(ctx context.Context, token string, now int64) (list []Ses
 
 // EndSession ends one of the person's sessions.
 func (p User) EndSession(ctx context.Context, id ids.ID) error {
-	ended, err := exec(ctx, p.handles.pool, "end session", `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
+	ended, err := pg.ExecSQL(ctx, p.handles.pool, "end session", `DELETE FROM sessions WHERE user_id = $1 AND id = $2`, p.id, id)
 	if err == nil && ended == 0 {
 		err = fault.New(fault.PathNotFound)
 	}
@@ -197,7 +197,7 @@ func (p User) EndOtherSessions(ctx context.Context, token string) error {
 // holdSession refuses a session that was ended while its request was under way, and keeps
 // it until the transaction ends.
 func holdSession(ctx context.Context, tx pgx.Tx, user ids.ID, token string) error {
-	held, err := exec(ctx, tx, "hold session", `SELECT FROM sessions WHERE hash = $1 AND user_id = $2 FOR UPDATE`, sessionHash(token), user)
+	held, err := pg.ExecSQL(ctx, tx, "hold session", `SELECT FROM sessions WHERE hash = $1 AND user_id = $2 FOR UPDATE`, sessionHash(token), user)
 	if err == nil && held == 0 {
 		err = fault.Newf(fault.RevisionConflict, "You were signed out. Sign in again.")
 	}
@@ -205,10 +205,10 @@ func holdSession(ctx context.Context, tx pgx.Tx, user ids.ID, token string) erro
 }
 
 // endSessions ends a person's sessions, all or all but one.
-func endSessions(ctx context.Context, on querier, user ids.ID, exceptToken string) error {
+func endSessions(ctx context.Context, on pg.Querier, user ids.ID, exceptToken string) error {
 	if err := lockCredentials(ctx, on, user); err != nil {
 		return err
 	}
-	_, err := exec(ctx, on, "end sessions", `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken))
+	_, err := pg.ExecSQL(ctx, on, "end sessions", `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, sessionHash(exceptToken))
 	return err
 }

@@ -42,15 +42,15 @@ func (h *Handles) inUserTx(ctx context.Context, work func(context.Context, pgx.T
 		case turn == maxAuditTurns:
 			return fault.New(fault.Overloaded)
 		}
-		if _, err := exec(ctx, h.pool, "wait for audit log", pg.AwaitAuditHead, busy.Org); err != nil {
+		if _, err := pg.ExecSQL(ctx, h.pool, "wait for audit log", pg.AwaitAuditHead, busy.Org); err != nil {
 			return err
 		}
 	}
 }
 
 // lockUser locks a user's row. It is locked before rows of their memberships.
-func lockUser(ctx context.Context, on querier, user ids.ID) error {
-	_, err := exec(ctx, on, "lock user", `SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE`, user)
+func lockUser(ctx context.Context, on pg.Querier, user ids.ID) error {
+	_, err := pg.ExecSQL(ctx, on, "lock user", `SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE`, user)
 	return err
 }
 
@@ -73,7 +73,7 @@ func (p User) PageContext(ctx context.Context, orgSlug string) (s PageContext, e
 		return s, err
 	}
 	member := false
-	_, err = collect(ctx, p.handles.pool, "memberships", func(row pgx.CollectableRow) (none struct{}, err error) {
+	_, err = pg.CollectSQL(ctx, p.handles.pool, "memberships", func(row pgx.CollectableRow) (none struct{}, err error) {
 		var o tenancy.Organization
 		m := tenancy.Member{UserID: p.id}
 		var permissions []string
@@ -107,14 +107,12 @@ func (p User) readAccount(ctx context.Context, s *PageContext) error {
 		FROM users u LEFT JOIN second_factors f ON f.user_id = u.id LEFT JOIN passwords w ON w.user_id = u.id
 		WHERE u.id = $1`, p.id).
 		Scan(&s.User.ID, &s.User.Email, &s.User.Name, &s.User.CreatedAt, &s.MustChange, &s.PasswordAt, &s.FactorAt)
-	return found("select account", err)
+	return pg.FoundSQL("select account", err)
 }
 
 // Profile reads the user's account.
-func (p User) Profile(ctx context.Context) (u tenancy.User, err error) {
-	err = p.handles.pool.QueryRow(ctx, `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id).
-		Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
-	return u, found("select user", err)
+func (p User) Profile(ctx context.Context) (tenancy.User, error) {
+	return pg.FindSQL(ctx, p.handles.pool, "select user", pgx.RowToStructByPos[tenancy.User], `SELECT id, email, name, created_at FROM users WHERE id = $1`, p.id)
 }
 
 // Rename changes the user's name. The same name changes nothing and is not audited.
@@ -123,9 +121,9 @@ func (p User) Rename(ctx context.Context, name string, by audit.Actor) error {
 		var was string
 		err := tx.QueryRow(ctx, `SELECT name FROM users WHERE id = $1 FOR NO KEY UPDATE`, p.id).Scan(&was)
 		if err != nil || was == name {
-			return found("lock user", err)
+			return pg.FoundSQL("lock user", err)
 		}
-		if _, err := exec(ctx, tx, "rename user", `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
+		if _, err := pg.ExecSQL(ctx, tx, "rename user", `UPDATE users SET name = $2 WHERE id = $1`, p.id, name); err != nil {
 			return err
 		}
 		return auditAllOrganizations(ctx, tx, p.id, by, audit.Action{

@@ -29,12 +29,11 @@ func (a Account) Expired(now int64) bool { return a.TemporaryUntil != 0 && now >
 
 // Account finds an account by its email address. One without a password is not found,
 // since it cannot sign in.
-func (e Auth) Account(ctx context.Context, email string) (a Account, err error) {
-	err = e.handles.pool.QueryRow(ctx, `
+func (e Auth) Account(ctx context.Context, email string) (Account, error) {
+	return pg.FindSQL(ctx, e.handles.pool, "account by address", pgx.RowToStructByPos[Account], `
 		SELECT u.id, p.encoded, p.changed_at, coalesce(p.temporary_until, 0), coalesce(f.created_at, 0)
 		FROM users u JOIN passwords p ON p.user_id = u.id LEFT JOIN second_factors f ON f.user_id = u.id
-		WHERE u.email = $1`, email).Scan(&a.UserID, &a.Encoded, &a.ChangedAt, &a.TemporaryUntil, &a.FactorAt)
-	return a, found("account by address", err)
+		WHERE u.email = $1`, email)
 }
 
 // How many expired counts each attempt deletes.
@@ -57,7 +56,7 @@ func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now
 			return err
 		}
 		// Last, because a transaction that holds expired counts must not wait for another.
-		_, err = exec(ctx, tx, "sweep attempts", `DELETE FROM login_failures WHERE subject IN (
+		_, err = pg.ExecSQL(ctx, tx, "sweep attempts", `DELETE FROM login_failures WHERE subject IN (
 			SELECT subject FROM login_failures WHERE failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now-credential.ForgottenAfter.Milliseconds(), sweptAttempts)
 		return err
 	})
@@ -86,11 +85,11 @@ func countAttempt(ctx context.Context, tx pgx.Tx, subject, address credential.Ha
 		decided.ReachedLimit = all.Count+1 == credential.AddressLimit
 	}
 	next := was.Next(now)
-	_, err = exec(ctx, tx, "count attempt", `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
+	_, err = pg.ExecSQL(ctx, tx, "count attempt", `UPDATE login_failures SET failures = $2, failed_at = $3 WHERE subject = $1`, subject[:], next.Count, next.LastAt)
 	if err != nil || address == (credential.Hash{}) {
 		return decided, err
 	}
-	_, err = exec(ctx, tx, "count attempt at address", `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
+	_, err = pg.ExecSQL(ctx, tx, "count attempt at address", `UPDATE login_failures SET failures = failures + 1, failed_at = $2 WHERE subject = $1`, address[:], now)
 	return decided, err
 }
 
@@ -110,13 +109,13 @@ func lockAttempts(ctx context.Context, tx pgx.Tx, subject credential.Hash, now i
 // subtracts this attempt from the address: the others came from other networks, perhaps
 // from an attacker.
 func (e Auth) ForgetAttempts(ctx context.Context, subject, address credential.Hash) error {
-	if _, err := e.handles.pool.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
-		return fmt.Errorf("store: forget attempts: %w", err)
+	if _, err := pg.ExecSQL(ctx, e.handles.pool, "forget attempts", `DELETE FROM login_failures WHERE subject = $1`, subject[:]); err != nil {
+		return err
 	}
 	if address == (credential.Hash{}) {
 		return nil
 	}
-	_, err := exec(ctx, e.handles.pool, "take back attempt at address", `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:])
+	_, err := pg.ExecSQL(ctx, e.handles.pool, "take back attempt at address", `UPDATE login_failures SET failures = failures - 1 WHERE subject = $1 AND failures > 0`, address[:])
 	return err
 }
 
@@ -167,21 +166,21 @@ func (p User) auditOwn(ctx context.Context, tx pgx.Tx, by audit.Actor, action st
 // RehashPassword stores a costlier hash of the same password, unless the password has
 // changed meanwhile.
 func (p User) RehashPassword(ctx context.Context, was, encoded string) error {
-	_, err := exec(ctx, p.handles.pool, "rehash password", `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
+	_, err := pg.ExecSQL(ctx, p.handles.pool, "rehash password", `UPDATE passwords SET encoded = $3 WHERE user_id = $1 AND encoded = $2`, p.id, was, encoded)
 	return err
 }
 
 // putPassword stores a password, permanent or until the given time, and ends the links
 // that would replace it.
 func putPassword(ctx context.Context, tx pgx.Tx, user ids.ID, encoded string, now, temporaryUntil int64) error {
-	_, err := tx.Exec(ctx, `
+	_, err := pg.ExecSQL(ctx, tx, "put password", `
 		INSERT INTO passwords (user_id, encoded, changed_at, temporary_until) VALUES ($1, $2, $3, nullif($4::bigint, 0))
 		ON CONFLICT (user_id) DO UPDATE SET
 			encoded = excluded.encoded, changed_at = excluded.changed_at, temporary_until = excluded.temporary_until`,
 		user, encoded, now, temporaryUntil)
 	if err != nil {
-		return fmt.Errorf("store: put password: %w", err)
+		return err
 	}
-	_, err = exec(ctx, tx, "end reset links", `DELETE FROM password_resets WHERE user_id = $1`, user)
+	_, err = pg.ExecSQL(ctx, tx, "end reset links", `DELETE FROM password_resets WHERE user_id = $1`, user)
 	return err
 }

@@ -2,7 +2,6 @@ package people
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,11 +19,10 @@ type Factor struct {
 }
 
 // Factor reads the user's authenticator.
-func (p User) Factor(ctx context.Context) (f Factor, err error) {
-	err = p.handles.pool.QueryRow(ctx, `
+func (p User) Factor(ctx context.Context) (Factor, error) {
+	return pg.FindSQL(ctx, p.handles.pool, "select factor", pgx.RowToStructByPos[Factor], `
 		SELECT sealed_seed, last_step, (SELECT count(*) FROM recovery_codes c WHERE c.user_id = f.user_id)
-		FROM second_factors f WHERE user_id = $1`, p.id).Scan(&f.SealedSeed, &f.LastStep, &f.CodesLeft)
-	return f, found("select factor", err)
+		FROM second_factors f WHERE user_id = $1`, p.id)
 }
 
 // AddFactor stores an authenticator whose first code was verified, with its recovery
@@ -35,7 +33,7 @@ func (p User) AddFactor(ctx context.Context, f Factor, codes []credential.Hash, 
 		if err := p.lockInSession(ctx, tx, token); err != nil {
 			return err
 		}
-		added, err := exec(ctx, tx, "insert factor", `
+		added, err := pg.ExecSQL(ctx, tx, "insert factor", `
 			INSERT INTO second_factors (user_id, sealed_seed, created_at, last_step) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (user_id) DO NOTHING`, p.id, f.SealedSeed, by.At, f.LastStep)
 		if err != nil {
@@ -71,23 +69,23 @@ func (p User) putRecoveryCodes(ctx context.Context, tx pgx.Tx, codes []credentia
 	for i := range codes {
 		hashes[i] = codes[i][:]
 	}
-	if _, err := tx.Exec(ctx, `DELETE FROM recovery_codes WHERE user_id = $1`, p.id); err != nil {
-		return fmt.Errorf("store: delete recovery codes: %w", err)
+	if _, err := pg.ExecSQL(ctx, tx, "delete recovery codes", `DELETE FROM recovery_codes WHERE user_id = $1`, p.id); err != nil {
+		return err
 	}
-	_, err := exec(ctx, tx, "insert recovery codes", `INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])`, p.id, hashes)
+	_, err := pg.ExecSQL(ctx, tx, "insert recovery codes", `INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])`, p.id, hashes)
 	return err
 }
 
 // UseStep spends the code of a time step. It returns false when that step or a later
 // one was spent already.
 func (p User) UseStep(ctx context.Context, step int64) (spent bool, err error) {
-	used, err := exec(ctx, p.handles.pool, "use step", `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
+	used, err := pg.ExecSQL(ctx, p.handles.pool, "use step", `UPDATE second_factors SET last_step = $2 WHERE user_id = $1 AND last_step < $2`, p.id, step)
 	return used == 1, err
 }
 
 // UseRecoveryCode spends a recovery code. It returns false for an unknown one.
 func (p User) UseRecoveryCode(ctx context.Context, hash credential.Hash) (spent bool, err error) {
-	used, err := exec(ctx, p.handles.pool, "use recovery code", `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
+	used, err := pg.ExecSQL(ctx, p.handles.pool, "use recovery code", `DELETE FROM recovery_codes WHERE user_id = $1 AND hash = $2`, p.id, hash[:])
 	return used == 1, err
 }
 
@@ -117,6 +115,6 @@ func (p User) removeFactor(ctx context.Context, tx pgx.Tx) error {
 	if err := p.putRecoveryCodes(ctx, tx, nil); err != nil {
 		return err
 	}
-	_, err := exec(ctx, tx, "delete factor", `DELETE FROM second_factors WHERE user_id = $1`, p.id)
+	_, err := pg.ExecSQL(ctx, tx, "delete factor", `DELETE FROM second_factors WHERE user_id = $1`, p.id)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 	"purser/tenancy/credential"
@@ -40,24 +41,23 @@ func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link cred
 			return fmt.Errorf("store: account of a reset: %w", err)
 		}
 		// In a statement after the lock, so that concurrent mails count each other's links.
-		var others int
-		err = tx.QueryRow(ctx, `SELECT count(*) FROM password_resets WHERE user_id = $1 AND id <> $2 AND expires_at > $3`, u.ID, id, now).Scan(&others)
+		others, err := pg.FindSQL(ctx, tx, "count reset links", pgx.RowTo[int], `SELECT count(*) FROM password_resets WHERE user_id = $1 AND id <> $2 AND expires_at > $3`, u.ID, id, now)
 		if err != nil {
-			return fmt.Errorf("store: count reset links: %w", err)
+			return err
 		}
 		if others >= MaxResetLinks {
 			return nil
 		}
-		_, err = tx.Exec(ctx, `
+		_, err = pg.ExecSQL(ctx, tx, "insert reset link", `
 			INSERT INTO password_resets (id, user_id, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, created_at = excluded.created_at, expires_at = excluded.expires_at`,
 			id, u.ID, link[:], now, now+ResetLinkTTL.Milliseconds())
 		if err != nil {
-			return fmt.Errorf("store: insert reset link: %w", err)
+			return err
 		}
 		offered = true
 		// After the user is locked, as when an operator resets the password, so that the two can't deadlock.
-		_, err = exec(ctx, tx, "sweep reset links", `DELETE FROM password_resets WHERE id IN (
+		_, err = pg.ExecSQL(ctx, tx, "sweep reset links", `DELETE FROM password_resets WHERE id IN (
 			SELECT id FROM password_resets WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now, sweptResets)
 		return err
 	})
@@ -65,11 +65,10 @@ func (e Auth) OfferReset(ctx context.Context, id ids.ID, email string, link cred
 }
 
 // ResetUser finds whose password a link replaces.
-func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (u tenancy.User, err error) {
-	err = e.handles.pool.QueryRow(ctx, `
+func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (tenancy.User, error) {
+	return pg.FindSQL(ctx, e.handles.pool, "user of a reset link", pgx.RowToStructByPos[tenancy.User], `
 		SELECT u.id, u.email, u.name, u.created_at FROM password_resets r JOIN users u ON u.id = r.user_id
-		WHERE r.hash = $1 AND r.expires_at > $2`, link[:], now).Scan(&u.ID, &u.Email, &u.Name, &u.CreatedAt)
-	return u, found("user of a reset link", err)
+		WHERE r.hash = $1 AND r.expires_at > $2`, link[:], now)
 }
 
 // ReplaceForgotten stores a new password in exchange for a link, which works once, and
@@ -77,15 +76,14 @@ func (e Auth) ResetUser(ctx context.Context, link credential.Hash, now int64) (u
 func (e Auth) ReplaceForgotten(ctx context.Context, link credential.Hash, encoded string, by audit.Actor, mails ...Mail) error {
 	return e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		// The password is locked before the link, as when it is changed, so that the two can't deadlock.
-		_, err := exec(ctx, tx, "lock password", `
+		_, err := pg.ExecSQL(ctx, tx, "lock password", `
 			SELECT FROM passwords WHERE user_id = (SELECT user_id FROM password_resets WHERE hash = $1) FOR UPDATE`, link[:])
 		if err != nil {
 			return err
 		}
-		var user ids.ID
-		err = tx.QueryRow(ctx, `DELETE FROM password_resets WHERE hash = $1 AND expires_at > $2 RETURNING user_id`, link[:], by.At).Scan(&user)
+		user, err := pg.FindSQL(ctx, tx, "use reset link", pgx.RowTo[ids.ID], `DELETE FROM password_resets WHERE hash = $1 AND expires_at > $2 RETURNING user_id`, link[:], by.At)
 		if err != nil {
-			return found("use reset link", err)
+			return err
 		}
 		if err := putPassword(ctx, tx, user, encoded, by.At, 0); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"purser/fault"
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 	"purser/tenancy/audit"
 )
@@ -77,7 +78,7 @@ func (o Org) revokeAccess(ctx context.Context, tx peopleTx, user ids.ID) error {
 			return err
 		}
 	}
-	_, err := exec(ctx, tx.conn, "close invitations", `
+	_, err := pg.ExecSQL(ctx, tx.conn, "close invitations", `
 		UPDATE invitations SET closed_at = $3 WHERE org_id = $1 AND invited_by = $2 AND closed_at IS NULL`,
 		uuidOf(o.id), uuidOf(user), o.by.At)
 	return err
@@ -125,7 +126,7 @@ func (o Org) Roster(ctx context.Context) ([]MemberProfile, error) {
 		m.Custom = tenancy.StoredPermissions(permissions)
 		return m, err
 	}
-	return collect(ctx, o.handles.pool, "roster", read, rosterQuery, o.id)
+	return pg.CollectSQL(ctx, o.handles.pool, "roster", read, rosterQuery, o.id)
 }
 
 // lockedMembers are the members of one operation, while every member of the

@@ -56,8 +56,8 @@ func (e Auth) ResetPassword(ctx context.Context, r Reset) error {
 		}
 		// Attempts are counted for each password.
 		code := credential.CodeSubject(user.Format(ids.User), "")
-		if _, err := tx.Exec(ctx, `DELETE FROM login_failures WHERE subject = $1`, code[:]); err != nil {
-			return fmt.Errorf("store: forget attempts: %w", err)
+		if _, err := pg.ExecSQL(ctx, tx, "forget attempts", `DELETE FROM login_failures WHERE subject = $1`, code[:]); err != nil {
+			return err
 		}
 		return auditAllOrganizations(ctx, tx, user, r.By, audit.Action{Action: "member.reset", Target: user.Format(ids.User), After: fields})
 	})
@@ -79,7 +79,7 @@ func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err
 // auditAllOrganizations writes the action into the log of each of the user's
 // organizations, and waits for none of several: inUserTx does that and starts over.
 func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
-	orgs, err := collect(ctx, tx, "organizations of a user", pgx.RowTo[ids.ID], `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
+	orgs, err := pg.CollectSQL(ctx, tx, "organizations of a user", pgx.RowTo[ids.ID], `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
 	if err != nil {
 		return err
 	}
@@ -121,12 +121,12 @@ func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.
 		case !errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("store: lock member: %w", err)
 		}
-		_, err = tx.Exec(ctx, `
+		_, err = pg.ExecSQL(ctx, tx, "put owner", `
 			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, '{}', $4)
 			ON CONFLICT (org_id, user_id) DO UPDATE SET role = excluded.role, permissions = excluded.permissions`,
 			org, user, string(tenancy.Owner), by.At)
 		if err != nil {
-			return fmt.Errorf("store: put owner: %w", err)
+			return err
 		}
 		if err := endSessions(ctx, tx, user, noToken); err != nil {
 			return err

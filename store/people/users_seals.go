@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 )
 
 // sealedPage is how many sealed values are read at once.
@@ -36,7 +37,7 @@ func (h *Handles) reseal(ctx context.Context, seal Reseal, name, list, update st
 		Sealed []byte
 	}
 	for last := (ids.ID{}); ; {
-		page, err := collect(ctx, h.pool, "list "+name, pgx.RowToStructByPos[value], list, last, sealedPage)
+		page, err := pg.CollectSQL(ctx, h.pool, "list "+name, pgx.RowToStructByPos[value], list, last, sealedPage)
 		if err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (h *Handles) reseal(ctx context.Context, seal Reseal, name, list, update st
 			if again == nil {
 				continue
 			}
-			if _, err := exec(ctx, h.pool, "reseal "+name, update, v.Row, v.Sealed, again); err != nil {
+			if _, err := pg.ExecSQL(ctx, h.pool, "reseal "+name, update, v.Row, v.Sealed, again); err != nil {
 				return err
 			}
 		}

@@ -17,7 +17,7 @@ import (
 
 // OfferSetup stores the hash of a setup link. It returns false once an account exists.
 func (e Auth) OfferSetup(ctx context.Context, link credential.Hash, now int64) (offered bool, err error) {
-	links, err := exec(ctx, e.handles.pool, "offer setup", `
+	links, err := pg.ExecSQL(ctx, e.handles.pool, "offer setup", `
 		INSERT INTO setup_links (hash, created_at) SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM users)`, link[:], now)
 	return links == 1, err
 }
@@ -191,6 +191,6 @@ func insertAccount(ctx context.Context, conn *pgx.Conn, u tenancy.User, encoded 
 	if err != nil {
 		return fmt.Errorf("store: insert user: %w", err)
 	}
-	_, err = exec(ctx, conn, "insert password", `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID, encoded, u.CreatedAt)
+	_, err = pg.ExecSQL(ctx, conn, "insert password", `INSERT INTO passwords (user_id, encoded, changed_at) VALUES ($1, $2, $3)`, u.ID, encoded, u.CreatedAt)
 	return err
 }

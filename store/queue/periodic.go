@@ -39,8 +39,8 @@ const (
 // ClaimTask claims a periodic task that is due and that no other node holds.
 func (q Queues) ClaimTask(ctx context.Context, name string, lease time.Duration) (claim TaskClaim, claimed bool, err error) {
 	claim = TaskClaim{Name: name, LeaseID: ids.New()}
-	if _, err := q.db.Pool.Exec(ctx, ensureTask, name); err != nil {
-		return claim, false, fmt.Errorf("store: periodic task: %w", err)
+	if _, err := pg.ExecSQL(ctx, q.db.Pool, "periodic task", ensureTask, name); err != nil {
+		return claim, false, err
 	}
 	err = q.db.Pool.QueryRow(ctx, claimTask, name, claim.LeaseID, lease.Milliseconds()).Scan(&claim.Tries)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -55,9 +55,6 @@ func (q Queues) ClaimTask(ctx context.Context, name string, lease time.Duration)
 // FinishTask ends a claim and makes the task due again after next. failure is why the
 // run failed; empty for one that succeeded. When the lease was lost, nothing changes.
 func (q Queues) FinishTask(ctx context.Context, claim TaskClaim, next time.Duration, failure string) error {
-	_, err := q.db.Pool.Exec(ctx, finishTask, claim.Name, claim.LeaseID, next.Milliseconds(), pg.OrNull(pg.CutText(failure, MaxError)))
-	if err != nil {
-		return fmt.Errorf("store: end of a periodic task: %w", err)
-	}
-	return nil
+	_, err := pg.ExecSQL(ctx, q.db.Pool, "end of a periodic task", finishTask, claim.Name, claim.LeaseID, next.Milliseconds(), pg.OrNull(pg.CutText(failure, MaxError)))
+	return err
 }

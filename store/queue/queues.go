@@ -2,10 +2,10 @@ package queue
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -31,24 +31,14 @@ type JobQueue struct {
 // JobQueues summarizes the queues by the database's clock. It says nothing about single
 // jobs or applications.
 func (q Queues) JobQueues(ctx context.Context) ([]JobQueue, error) {
-	rows, _ := q.db.Pool.Query(ctx, `
+	return pg.CollectSQL(ctx, q.db.Pool, "job queues", pgx.RowToStructByPos[JobQueue], `
 		SELECT kind, coalesce(sum(failing), 0)::bigint, coalesce(min(failing_since), 0)::bigint,
 			coalesce(min(due_at) FILTER (WHERE due_at > 0 AND due_at < $1), 0)::bigint
-		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedJob/2) // CollectRows returns its error
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JobQueue])
-	if err != nil {
-		return nil, fmt.Errorf("store: job queues: %w", err)
-	}
-	return list, nil
+		FROM work_hints GROUP BY kind ORDER BY kind`, StoppedJob/2)
 }
 
 // Due lists the applications whose hint of a kind is due, the longest waiting first.
 func (q Queues) Due(ctx context.Context, kind string, realNow int64, limit int) ([]tenancy.Scope, error) {
-	rows, _ := q.db.Pool.Query(ctx, `
-		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, limit) // CollectRows returns its error
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
-	if err != nil {
-		return nil, fmt.Errorf("store: work hints: %w", err)
-	}
-	return list, nil
+	return pg.CollectSQL(ctx, q.db.Pool, "work hints", pgx.RowToStructByPos[tenancy.Scope], `
+		SELECT org_id, app_id FROM work_hints WHERE kind = $1 AND due_at <= $2 ORDER BY due_at LIMIT $3`, kind, realNow, limit)
 }

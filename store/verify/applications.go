@@ -19,6 +19,9 @@ type StrayApplication struct {
 	Table string
 }
 
+// strayApplications names the queries in errors.
+const strayApplications = "stray applications"
+
 // StrayApplications finds rows of applications that do not exist, in every table of
 // tenants. The role that serves cannot see them, so the role that is logged in has to
 // be one that row-level security does not bind, such as the embedded database's. It
@@ -31,21 +34,17 @@ func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplic
 	defer func() { err = errors.Join(err, tx.Rollback(context.WithoutCancel(ctx))) }()
 	// With row security off, a query that a policy would filter fails instead.
 	for _, setting := range []string{"SET LOCAL ROLE NONE", "SET LOCAL row_security = off", "SET LOCAL statement_timeout = '1min'"} {
-		if _, err := tx.Exec(ctx, setting); err != nil {
-			return nil, false, fmt.Errorf("store: %s: %w", setting, err)
+		if _, err := pg.ExecSQL(ctx, tx, setting, setting); err != nil {
+			return nil, false, err
 		}
 	}
-	rows, err := tx.Query(ctx, `
+	tables, err := pg.CollectSQL(ctx, tx, "tables of tenants", pgx.RowTo[string], `
 		SELECT c.relname::text
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'app_id' AND NOT a.attisdropped
 		WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 		ORDER BY c.relname`)
 	if err != nil {
-		return nil, false, fmt.Errorf("store: tables of tenants: %w", err)
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, false, fmt.Errorf("store: tables of tenants: %w", err)
+		return nil, false, err
 	}
 	search := func(table string) ([]StrayApplication, error) { return straysIn(ctx, tx, table) }
 	if i.db.Distributed {
@@ -63,7 +62,7 @@ func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplic
 			return nil, false, nil
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("store: stray applications: %w", err)
+			return nil, false, err
 		}
 		list = append(list, found...)
 	}
@@ -82,14 +81,10 @@ func namedIn(table string) string {
 }
 
 func straysIn(ctx context.Context, tx pgx.Tx, table string) ([]StrayApplication, error) {
-	rows, err := tx.Query(ctx, namedIn(pgx.Identifier{table}.Sanitize())+`
+	return pg.CollectSQL(ctx, tx, strayApplications, pgx.RowToStructByPos[StrayApplication], namedIn(pgx.Identifier{table}.Sanitize())+`
 		SELECT n.app_id, $1::text FROM named n
 		WHERE n.app_id IS NOT NULL AND NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)
 		LIMIT $2`, table, maxDifferences)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 }
 
 // onShards means every distributed table.
@@ -111,15 +106,11 @@ const askShards = `
 // straysOnShards compares the applications that shards name with those of the coordinator.
 func straysOnShards(ctx context.Context, tx pgx.Tx) ([]StrayApplication, error) {
 	// Shards are asked on sessions without the settings of this one, so these are tried first.
-	if _, err := tx.Exec(ctx, `SELECT app_id FROM `+pg.AnchorTable+` LIMIT 1`); err != nil {
-		return nil, err
-	}
-	rows, err := tx.Query(ctx, askShards, `(`+namedIn("%1$s")+` SELECT '%2$s:' || app_id FROM named WHERE app_id IS NOT NULL)`)
-	if err != nil {
+	if _, err := pg.ExecSQL(ctx, tx, strayApplications, `SELECT app_id FROM `+pg.AnchorTable+` LIMIT 1`); err != nil {
 		return nil, err
 	}
 	var tables, apps []string
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err := pg.CollectSQL(ctx, tx, strayApplications, func(row pgx.CollectableRow) (struct{}, error) {
 		var success bool
 		var result string
 		err := row.Scan(&success, &result)
@@ -131,16 +122,12 @@ func straysOnShards(ctx context.Context, tx pgx.Tx) ([]StrayApplication, error) 
 			tables, apps = append(tables, table), append(apps, app)
 		}
 		return struct{}{}, err
-	})
+	}, askShards, `(`+namedIn("%1$s")+` SELECT '%2$s:' || app_id FROM named WHERE app_id IS NOT NULL)`)
 	if err != nil {
 		return nil, err
 	}
-	rows, err = tx.Query(ctx, `
+	return pg.CollectSQL(ctx, tx, strayApplications, pgx.RowToStructByPos[StrayApplication], `
 		SELECT n.app_id, n.table_name FROM unnest($1::text[]::uuid[], $2::text[]) AS n (app_id, table_name)
 		WHERE NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)
 		LIMIT $3`, apps, tables, maxDifferences)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[StrayApplication])
 }

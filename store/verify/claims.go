@@ -2,12 +2,12 @@ package verify
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"purser/ids"
+	"purser/store/internal/pg"
 	"purser/tenancy"
 )
 
@@ -32,19 +32,11 @@ const (
 // ran out: its node has died. The longest waiting comes first.
 // It is one read for all of them.
 func (i Installation) DueVerifications(ctx context.Context, kind Kind, now int64, every time.Duration) ([]tenancy.Scope, error) {
-	rows, err := i.db.Pool.Query(ctx, `
+	return pg.CollectSQL(ctx, i.db.Pool, "due verifications", pgx.RowToStructByPos[tenancy.Scope], `
 		SELECT a.org_id, a.id
 		FROM applications a LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = $1
 		WHERE c.claimed_at IS NULL OR c.claimed_until <= $3 AND (c.claimed_at <= $2 OR c.claimed_until > 0)
 		ORDER BY c.claimed_at NULLS FIRST, a.id`, kind, now-every.Milliseconds(), now)
-	if err != nil {
-		return nil, fmt.Errorf("store: due verifications: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[tenancy.Scope])
-	if err != nil {
-		return nil, fmt.Errorf("store: due verifications: %w", err)
-	}
-	return list, nil
 }
 
 // VerificationAge is when the subject that has waited longest for a kind of verification
@@ -57,44 +49,32 @@ type VerificationAge struct {
 
 // VerificationAges reads the age of each kind of verification that has a subject.
 func (i Installation) VerificationAges(ctx context.Context) ([]VerificationAge, error) {
-	rows, err := i.db.Pool.Query(ctx, `
+	return pg.CollectSQL(ctx, i.db.Pool, "verification ages", pgx.RowToStructByPos[VerificationAge], `
 		SELECT k.kind, min(coalesce(c.claimed_at, a.created_at))
 		FROM applications a CROSS JOIN (VALUES ('all'), ('new')) AS k (kind)
 			LEFT JOIN verification_claims c ON c.subject_id = a.id AND c.kind = k.kind
 		GROUP BY k.kind
 		UNION ALL SELECT kind, claimed_at FROM verification_claims WHERE subject_id = $1
 		ORDER BY 1`, ids.ID{})
-	if err != nil {
-		return nil, fmt.Errorf("store: verification ages: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[VerificationAge])
-	return list, wrapped("store: verification ages: %w", err)
 }
 
 // ClaimInstallation reports whether this node is to verify what belongs to no
 // application now.
 func (i Installation) ClaimInstallation(ctx context.Context, now int64, every, limit time.Duration) (bool, error) {
-	var waiting bool
-	err := i.db.Pool.QueryRow(ctx, `
+	const name = "claim of the installation"
+	waiting, err := pg.FindSQL(ctx, i.db.Pool, name, pgx.RowTo[bool], `
 		SELECT EXISTS (SELECT 1 FROM verification_claims WHERE subject_id = $1 AND kind = $2 AND (claimed_until > $4 OR claimed_at > $3 AND claimed_until = 0))`,
-		ids.ID{}, WholeInstallation, now-every.Milliseconds(), now).Scan(&waiting)
+		ids.ID{}, WholeInstallation, now-every.Milliseconds(), now)
 	if err != nil || waiting {
-		return false, wrapped("store: claim of the installation: %w", err)
+		return false, err
 	}
-	tag, err := i.db.Pool.Exec(ctx, claimInstallation, ids.ID{}, WholeInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
-	return tag.RowsAffected() == 1, wrapped("store: claim of the installation: %w", err)
+	claimed, err := pg.ExecSQL(ctx, i.db.Pool, name, claimInstallation, ids.ID{}, WholeInstallation, now, now+limit.Milliseconds(), now-every.Milliseconds())
+	return claimed == 1, err
 }
 
 // FinishInstallation ends the claim that was made at this time. With a time to retry at
 // it is due again then.
 func (i Installation) FinishInstallation(ctx context.Context, claimedAt, retryAt int64) error {
-	_, err := i.db.Pool.Exec(ctx, endClaim, ids.ID{}, WholeInstallation, claimedAt, retryAt)
-	return wrapped("store: end of the claim of the installation: %w", err)
-}
-
-func wrapped(format string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format, err)
+	_, err := pg.ExecSQL(ctx, i.db.Pool, "end of the claim of the installation", endClaim, ids.ID{}, WholeInstallation, claimedAt, retryAt)
+	return err
 }

@@ -86,13 +86,8 @@ type Packing struct {
 
 // Packing reads what finished runs have done. It says nothing about single applications.
 func (i Installation) Packing(ctx context.Context) (Packing, error) {
-	rows, err := i.db.Pool.Query(ctx, `
+	return pg.FindSQL(ctx, i.db.Pool, "packing", pgx.RowToStructByPos[Packing], `
 		SELECT coalesce(sum(events), 0)::bigint, pg_total_relation_size('packed_events') + pg_total_relation_size('packed_ids'),
 			coalesce(sum(skipped), 0)::bigint, coalesce(max(finished_at), 0)
 		FROM packing_results`)
-	if err != nil {
-		return Packing{}, fmt.Errorf("store: packing: %w", err)
-	}
-	p, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Packing])
-	return p, wrapped("store: packing: %w", err)
 }

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -49,10 +48,10 @@ func (db *DB) Places(ctx context.Context, log *slog.Logger) (*Places, error) {
 	if !db.Distributed {
 		return p, nil
 	}
-	rows, _ := db.Pool.Query(ctx, `SELECT groupid FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards ORDER BY groupid LIMIT $1`, maxPlaces) // CollectRows returns its error
-	workers, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	workers, err := CollectSQL(ctx, db.Pool, "reading the workers", pgx.RowTo[int32],
+		`SELECT groupid FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards ORDER BY groupid LIMIT $1`, maxPlaces)
 	if err != nil {
-		return nil, fmt.Errorf("store: reading the workers: %w", err)
+		return nil, err
 	}
 	if len(workers) > 0 {
 		p.workers = workers

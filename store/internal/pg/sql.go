@@ -1,4 +1,4 @@
-package people
+package pg
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"purser/fault"
 )
 
-// querier is the pool, a connection or a transaction.
-type querier interface {
+// Querier is the pool, a connection or a transaction, for texts that reach no rows of
+// applications. Those have a Statement.
+type Querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// exec runs a statement and counts the rows that it touched.
-func exec(ctx context.Context, on querier, name, sql string, args ...any) (int64, error) {
+// ExecSQL runs a text and counts the rows that it touched.
+func ExecSQL(ctx context.Context, on Querier, name, sql string, args ...any) (int64, error) {
 	tag, err := on.Exec(ctx, sql, args...)
 	if err != nil {
 		return 0, fmt.Errorf("store: %s: %w", name, err)
@@ -26,8 +27,8 @@ func exec(ctx context.Context, on querier, name, sql string, args ...any) (int64
 	return tag.RowsAffected(), nil
 }
 
-// collect runs a query and reads each row.
-func collect[T any](ctx context.Context, on querier, name string, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+// CollectSQL runs a query and reads each row.
+func CollectSQL[T any](ctx context.Context, on Querier, name string, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	rows, _ := on.Query(ctx, sql, args...) // CollectRows returns its error
 	list, err := pgx.CollectRows(rows, read)
 	if err != nil {
@@ -36,15 +37,15 @@ func collect[T any](ctx context.Context, on querier, name string, read pgx.RowTo
 	return list, nil
 }
 
-// find runs a query that gives one row. None is a 404.
-func find[T any](ctx context.Context, on querier, name string, read pgx.RowToFunc[T], sql string, args ...any) (T, error) {
+// FindSQL runs a query that gives one row. None is a 404.
+func FindSQL[T any](ctx context.Context, on Querier, name string, read pgx.RowToFunc[T], sql string, args ...any) (T, error) {
 	rows, _ := on.Query(ctx, sql, args...) // CollectExactlyOneRow returns its error
 	row, err := pgx.CollectExactlyOneRow(rows, read)
-	return row, found(name, err)
+	return row, FoundSQL(name, err)
 }
 
-// found is the error of a query for one row. No row is a 404.
-func found(name string, err error) error {
+// FoundSQL is the error of a query for one row. No row is a 404.
+func FoundSQL(name string, err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fault.New(fault.PathNotFound)
 	}
