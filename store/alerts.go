@@ -28,31 +28,31 @@ var (
 // or feature keeps its id, so thresholds that stay are not announced again. With a version,
 // it replaces only the rule of that version; an empty one is that of no rule.
 func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule, version ...string) (metering.AlertRule, error) {
-	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (metering.AlertRule, error) {
 		// First, so that two of them run one after the other.
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
-			return err
+			return r, err
 		}
 		if err := tx.resolveAlertRule(ctx, &r); err != nil {
-			return err
+			return r, err
 		}
 		was, err := pg.Find(ctx, tx, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), r.Key)
 		created := fault.Is(err, fault.AlertRuleNotFound)
 		switch {
 		case len(version) > 0 && (created || err == nil) && was.Version() != version[0]:
-			return fault.New(fault.RevisionConflict)
+			return r, fault.New(fault.RevisionConflict)
 		case created:
 			if err := tx.checkAlertRules(ctx); err != nil {
-				return err
+				return r, err
 			}
 		case err != nil:
-			return err
+			return r, err
 		default:
 			if r.CreatedAt = was.CreatedAt; r.CreditID == was.CreditID && r.FeatureID == was.FeatureID {
 				r.ID = was.ID
 			}
 			if err := tx.Exec(ctx, deleteAlertRule, 1, was.ID); err != nil {
-				return err
+				return r, err
 			}
 		}
 		err = tx.Exec(ctx, insertAlertRule, 1, pg.Named{
@@ -61,14 +61,13 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule, version ...
 			"rearm_percent": r.RearmPercent, "quiet_hours": r.QuietHours, "identity": r.Identity, "created_at": r.CreatedAt,
 		})
 		if err != nil {
-			return err
+			return r, err
 		}
 		if created {
-			return tx.Audit(ctx, "alert-rule.create", r.Key, nil, factsOfAlertRule(r))
+			return r, tx.Audit(ctx, "alert-rule.create", r.Key, nil, factsOfAlertRule(r))
 		}
-		return tx.Audit(ctx, "alert-rule.update", r.Key, factsOfAlertRule(was), factsOfAlertRule(r))
+		return r, tx.Audit(ctx, "alert-rule.update", r.Key, factsOfAlertRule(was), factsOfAlertRule(r))
 	})
-	return r, err
 }
 
 // checkAlertRules refuses one more rule past the limit.
@@ -126,19 +125,18 @@ func (a App) AlertRules(ctx context.Context) ([]metering.AlertRule, error) {
 }
 
 // DeleteAlertRule removes a rule and returns it as it was.
-func (a App) DeleteAlertRule(ctx context.Context, key string) (was metering.AlertRule, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) DeleteAlertRule(ctx context.Context, key string) (metering.AlertRule, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (was metering.AlertRule, err error) {
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
-			return err
+			return was, err
 		}
 		was, err = pg.Find(ctx, tx, ledger.SelectAlertRule, ledger.ReadAlertRule, fault.New(fault.AlertRuleNotFound), key)
 		if err != nil {
-			return err
+			return was, err
 		}
 		if err := tx.Exec(ctx, deleteAlertRule, 1, was.ID); err != nil {
-			return err
+			return was, err
 		}
-		return tx.Audit(ctx, "alert-rule.delete", key, factsOfAlertRule(was), nil)
+		return was, tx.Audit(ctx, "alert-rule.delete", key, factsOfAlertRule(was), nil)
 	})
-	return was, err
 }

@@ -60,19 +60,18 @@ func (a App) Credits(ctx context.Context, p Page) (list []metering.Credit, more 
 }
 
 // UpdateCredit applies a patch and gives the credit as it then is.
-func (a App) UpdateCredit(ctx context.Context, key string, patch metering.CreditPatch) (c metering.Credit, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) UpdateCredit(ctx context.Context, key string, patch metering.CreditPatch) (metering.Credit, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (c metering.Credit, err error) {
 		was, err := pg.Find(ctx, tx, lockCredit, ledger.ReadCredit, fault.New(fault.CreditNotFound), key)
 		if err != nil {
-			return err
+			return c, err
 		}
 		if c, err = was.Patch(patch); err != nil || c == was {
-			return err
+			return c, err
 		}
 		if err := tx.updateCredit(ctx, c); err != nil {
-			return err
+			return c, err
 		}
-		return tx.Audit(ctx, "credit.update", c.Key, factsOfCredit(was), factsOfCredit(c))
+		return c, tx.Audit(ctx, "credit.update", c.Key, factsOfCredit(was), factsOfCredit(c))
 	})
-	return c, err
 }

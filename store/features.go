@@ -53,22 +53,21 @@ func readFeature(row pgx.CollectableRow) (f metering.Feature, err error) {
 // CreateFeature keeps a new feature that is priced in the credit it names, and
 // gives it with that credit's id.
 func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Feature, error) {
-	err := a.transact(ctx, func(ctx context.Context, tx appTx) error {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (metering.Feature, error) {
 		credit, err := tx.Credit(ctx, f.CreditKey)
 		if err != nil {
-			return err
+			return f, err
 		}
 		f.CreditID = credit.ID
 		number, err := tx.AdvanceEpoch(ctx)
 		if err != nil {
-			return err
+			return f, err
 		}
 		if err := tx.insertFeature(ctx, f, number); err != nil {
-			return err
+			return f, err
 		}
-		return tx.Audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))
+		return f, tx.Audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))
 	})
-	return f, err
 }
 
 // insertFeature keeps a new feature and its first price.
@@ -124,35 +123,34 @@ func (a App) Features(ctx context.Context, p Page) (list []metering.Feature, mor
 
 // UpdateFeature applies a patch and gives the feature as it then is. A patch that
 // names another credit has it looked up here.
-func (a App) UpdateFeature(ctx context.Context, key string, patch metering.FeaturePatch, now int64) (f metering.Feature, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) UpdateFeature(ctx context.Context, key string, patch metering.FeaturePatch, now int64) (metering.Feature, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (f metering.Feature, err error) {
 		// Locked first and read in a second statement: after a wait for the lock, a
 		// join would show the credit of before.
 		if _, err := pg.Find(ctx, tx, lockFeature, pgx.RowTo[[16]byte], fault.New(fault.FeatureNotFound), key); err != nil {
-			return err
+			return f, err
 		}
 		was, err := tx.feature(ctx, key)
 		if err != nil {
-			return err
+			return f, err
 		}
 		if patch.CreditKey != nil {
 			credit, err := tx.Credit(ctx, *patch.CreditKey)
 			if err != nil {
-				return err
+				return f, err
 			}
 			patch.CreditID = &credit.ID
 		}
 		if f, err = was.Patch(patch); err != nil || f == was {
-			return err
+			return f, err
 		}
 		number, err := tx.AdvanceEpoch(ctx)
 		if err != nil {
-			return err
+			return f, err
 		}
 		if err := tx.updateFeature(ctx, f, number, now); err != nil {
-			return err
+			return f, err
 		}
-		return tx.Audit(ctx, "feature.update", f.Key, factsOfFeature(was), factsOfFeature(f))
+		return f, tx.Audit(ctx, "feature.update", f.Key, factsOfFeature(was), factsOfFeature(f))
 	})
-	return f, err
 }

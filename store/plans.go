@@ -37,21 +37,20 @@ var (
 )
 
 // CreatePlan keeps a plan that the rule makes of the catalog it names.
-func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(billing.Catalog) (billing.Plan, error)) (p billing.Plan, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(billing.Catalog) (billing.Plan, error)) (billing.Plan, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (p billing.Plan, err error) {
 		catalog, err := tx.catalogOf(ctx, draft.Limits, draft.Grants, draft.Multipliers)
 		if err != nil {
-			return err
+			return p, err
 		}
 		if p, err = make(catalog); err != nil {
-			return err
+			return p, err
 		}
 		if err := tx.insertPlan(ctx, p); err != nil {
-			return err
+			return p, err
 		}
-		return tx.Audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
+		return p, tx.Audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
 	})
-	return p, err
 }
 
 // insertPlan keeps a new plan, what it refers to, and the job that syncs it.
@@ -110,25 +109,24 @@ func (a App) Plans(ctx context.Context, p Page) (list []billing.Plan, more bool,
 }
 
 // UpdatePlan applies a patch and gives the plan as it then is.
-func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch) (p billing.Plan, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch) (billing.Plan, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (p billing.Plan, err error) {
 		was, err := pg.Find(ctx, tx, lockPlan, ledger.ReadPlan, fault.New(fault.PlanNotFound), key)
 		if err != nil {
-			return err
+			return p, err
 		}
 		catalog, err := tx.catalogOf(ctx, pg.OrZero(patch.Limits), pg.OrZero(patch.Grants), pg.OrZero(patch.Multipliers))
 		if err != nil {
-			return err
+			return p, err
 		}
 		if p, err = was.Patch(patch, catalog); err != nil || p.Revision == was.Revision {
-			return err
+			return p, err
 		}
 		if err := tx.updatePlan(ctx, p); err != nil {
-			return err
+			return p, err
 		}
-		return tx.Audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))
+		return p, tx.Audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))
 	})
-	return p, err
 }
 
 // catalogOf loads what the lists of a plan name, and holds the features still.

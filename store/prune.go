@@ -30,27 +30,26 @@ var (
 
 // Prune deletes expired rows, at most the given number of each kind, and reports
 // whether there may be more.
-func (a App) Prune(ctx context.Context, most int) (more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) Prune(ctx context.Context, most int) (bool, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (more bool, err error) {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
-			return err
+			return more, err
 		}
 		webhooks, err := tx.ExecAny(ctx, pruneWebhooks, pg.IDAt(now-webhookLife.Milliseconds()), most)
 		if err != nil {
-			return err
+			return more, err
 		}
 		leases, err := tx.ExecAny(ctx, pruneLeases, now-leaseLife.Milliseconds(), most)
 		if err != nil {
-			return err
+			return more, err
 		}
 		failures, err := tx.ExecAny(ctx, reports.PruneFailures, a.store.Stats().OldestFailure(), most)
 		if err != nil {
-			return err
+			return more, err
 		}
 		denials, err := tx.ExecAny(ctx, reports.PruneDenials, a.store.Stats().OldestDenial(), most)
 		more = max(webhooks, leases, failures, denials) == int64(most)
-		return err
+		return more, err
 	})
-	return more, err
 }

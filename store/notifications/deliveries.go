@@ -182,15 +182,13 @@ func finish(ctx context.Context, tx *pg.Tx, attempt Attempt, result notify.Resul
 var ErrNoDelivery = errors.New("store: the delivery was deleted")
 
 // Attempts lists the attempts to deliver a notification, the newest first.
-func (a App) Attempts(ctx context.Context, notification ids.ID, most int) (list []Attempt, err error) {
-	err = a.app.Snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) Attempts(ctx context.Context, notification ids.ID, most int) ([]Attempt, error) {
+	return pg.Return(ctx, a.app.Snapshot, func(ctx context.Context, tx *pg.Tx) ([]Attempt, error) {
 		if _, err := pg.Find(ctx, tx, selectNotification, readNotification, fault.New(fault.NotificationNotFound), notification); err != nil {
-			return err
+			return nil, err
 		}
-		list, err = pg.Collect(ctx, tx, listAttempts, readAttempt, notification, most)
-		return err
+		return pg.Collect(ctx, tx, listAttempts, readAttempt, notification, most)
 	})
-	return list, err
 }
 
 func readDelivery(row pgx.CollectableRow) (d Delivery, err error) {

@@ -128,24 +128,23 @@ func (a App) Endpoint(ctx context.Context, id ids.ID) (notify.Endpoint, error) {
 
 // UpdateEndpoint applies a patch. An endpoint that becomes enabled gets what waited for
 // it, the oldest first: its job calls ResetDeliveries.
-func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.EndpointPatch, live bool) (e notify.Endpoint, err error) {
-	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) UpdateEndpoint(ctx context.Context, id ids.ID, patch notify.EndpointPatch, live bool) (notify.Endpoint, error) {
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (e notify.Endpoint, err error) {
 		was, err := pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id)
 		if err != nil {
-			return err
+			return e, err
 		}
 		if e, err = was.Apply(patch, live); err != nil || e.Revision == was.Revision {
-			return err
+			return e, err
 		}
 		if err := storeEndpoint(ctx, tx, e); err != nil {
-			return err
+			return e, err
 		}
 		if e.ResetAfter != nil {
 			tx.WakeNotifications()
 		}
-		return tx.Audit(ctx, "webhook.update", id.Format(ids.WebhookEndpoint), fieldsOf(was), fieldsOf(e))
+		return e, tx.Audit(ctx, "webhook.update", id.Format(ids.WebhookEndpoint), fieldsOf(was), fieldsOf(e))
 	})
-	return e, err
 }
 
 // ResetDeliveries makes the next MaxReset waiting deliveries of an endpoint due as if they
@@ -188,22 +187,21 @@ type Rotation struct {
 
 // RotateSecret replaces the secret. Only the secret before this one signs too: with an
 // expected revision, a rotation sent twice doesn't replace the one that receivers have.
-func (a App) RotateSecret(ctx context.Context, id ids.ID, r Rotation) (e notify.Endpoint, err error) {
-	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) RotateSecret(ctx context.Context, id ids.ID, r Rotation) (notify.Endpoint, error) {
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (e notify.Endpoint, err error) {
 		if e, err = pg.Find(ctx, tx, lockEndpoint, readEndpoint, errNoEndpoint, id); err != nil {
-			return err
+			return e, err
 		}
 		if r.ExpectedRevision != 0 && r.ExpectedRevision != e.Revision {
-			return fault.New(fault.RevisionConflict)
+			return e, fault.New(fault.RevisionConflict)
 		}
 		e.SealedPrevious, e.PreviousUntil, e.SealedSecret = e.SealedSecret, r.PreviousUntil, r.SealedSecret
 		e.Revision++
 		if err := storeSecrets(ctx, tx, e); err != nil {
-			return err
+			return e, err
 		}
-		return tx.Audit(ctx, "webhook.rotate_secret", id.Format(ids.WebhookEndpoint), nil, nil)
+		return e, tx.Audit(ctx, "webhook.rotate_secret", id.Format(ids.WebhookEndpoint), nil, nil)
 	})
-	return e, err
 }
 
 func storeSecrets(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
@@ -212,25 +210,23 @@ func storeSecrets(ctx context.Context, tx *pg.Tx, e notify.Endpoint) error {
 
 // ResealEndpoints passes each endpoint to seal, which may encrypt its secrets again and
 // reports whether it did, and counts those. The rows are locked meanwhile.
-func (a App) ResealEndpoints(ctx context.Context, seal func(*notify.Endpoint) (changed bool)) (changed int, err error) {
-	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		changed = 0
+func (a App) ResealEndpoints(ctx context.Context, seal func(*notify.Endpoint) (changed bool)) (int, error) {
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (changed int, err error) {
 		all, err := pg.Collect(ctx, tx, lockEndpoints, readEndpoint)
 		if err != nil {
-			return err
+			return changed, err
 		}
 		for _, e := range all {
 			if !seal(&e) {
 				continue
 			}
 			if err := storeSecrets(ctx, tx, e); err != nil {
-				return err
+				return changed, err
 			}
 			changed++
 		}
-		return nil
+		return changed, nil
 	})
-	return changed, err
 }
 
 // DeleteEndpoint removes an endpoint. What waited for it is not sent; its deliveries stay

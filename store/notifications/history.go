@@ -125,18 +125,17 @@ type History struct {
 }
 
 // History reads a notification with its deliveries and their newest attempts.
-func (a App) History(ctx context.Context, id ids.ID, most int) (h History, err error) {
-	err = a.app.Snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) History(ctx context.Context, id ids.ID, most int) (History, error) {
+	return pg.Return(ctx, a.app.Snapshot, func(ctx context.Context, tx *pg.Tx) (h History, err error) {
 		if h.Notification, err = pg.Find(ctx, tx, selectNotification, readNotification, fault.New(fault.NotificationNotFound), id); err != nil {
-			return err
+			return h, err
 		}
 		if h.Deliveries, err = pg.Collect(ctx, tx, listDeliveriesOf, readShown, id, maxShownDeliveries); err != nil {
-			return err
+			return h, err
 		}
 		h.Attempts, err = pg.Collect(ctx, tx, listAttempts, readAttempt, id, most)
-		return err
+		return h, err
 	})
-	return h, err
 }
 
 // Backwards asks for notifications, the newest first.

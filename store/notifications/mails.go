@@ -44,24 +44,23 @@ type Unmailed struct {
 
 // Unmailed reads the next part of the feed: notifications of the types that were made
 // since a time of the database's clock.
-func (a App) Unmailed(ctx context.Context, types []notify.Type, since int64) (u Unmailed, err error) {
-	err = a.app.Snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) Unmailed(ctx context.Context, types []notify.Type, since int64) (Unmailed, error) {
+	return pg.Return(ctx, a.app.Snapshot, func(ctx context.Context, tx *pg.Tx) (u Unmailed, err error) {
 		type position struct{ Mailed, Last int64 }
 		at, err := pg.Collect(ctx, tx, selectMailed, pgx.RowToStructByPos[position])
 		if err != nil || len(at) == 0 {
-			return err
+			return u, err
 		}
 		u = Unmailed{After: at[0].Mailed, Upto: min(at[0].Last, at[0].Mailed+maxMailScan)}
 		if u.After == u.Upto {
-			return nil
+			return u, nil
 		}
 		u.Notifications, err = pg.Collect(ctx, tx, listUnmailed, readNotification, u.After, u.Upto, typeNames(types), pg.IDAt(since), MaxMailed)
 		if len(u.Notifications) == MaxMailed {
 			u.Upto = u.Notifications[MaxMailed-1].Seq
 		}
-		return err
+		return u, err
 	})
-	return u, err
 }
 
 // Addressed are the mails to one person about a part of the feed: those about alerts, or

@@ -217,50 +217,45 @@ func (w worker) transact(ctx context.Context, work func(context.Context, *pg.Tx)
 
 // begin returns the run to work on: the last one if it is not done or has skipped wallets, or
 // a new one. It is nil when events before the time are packed, or have just been tried.
-func (w worker) begin(ctx context.Context, before, now, tried int64) (found *run, err error) {
-	err = w.transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		found = nil
+func (w worker) begin(ctx context.Context, before, now, tried int64) (*run, error) {
+	return pg.Return(ctx, w.transact, func(ctx context.Context, tx *pg.Tx) (*run, error) {
 		// The application's row is locked first: two processes begin one run after the other.
 		if _, err := tx.AdvanceEpochBy(ctx, 0); err != nil {
-			return err
+			return nil, err
 		}
 		runs, err := pg.Collect(ctx, tx, lastRun, pgx.RowToStructByPos[run])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		next := run{Number: 1, Before: before}
 		if len(runs) > 0 {
 			if last := runs[0]; !last.Done {
-				found = &last
-				return nil
+				return &last, nil
 			}
 			if last := runs[0]; last.Before >= before {
 				if last.Skipped == 0 || last.Number == tried {
-					return nil
+					return nil, nil
 				}
-				found = &last
-				return tx.Exec(ctx, reopenRun, 1, last.Number)
+				return &last, tx.Exec(ctx, reopenRun, 1, last.Number)
 			}
 			next.Number = runs[0].Number + 1
 		}
 		settled, err := pg.Find(ctx, tx, selectSettled, pgx.RowTo[int64], pg.ErrNoAppState)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if settled < before {
-			return fmt.Errorf("usage is added up until %s, and events until %s are to be packed: run 'purser serve' until its statistics have caught up",
+			return nil, fmt.Errorf("usage is added up until %s, and events until %s are to be packed: run 'purser serve' until its statistics have caught up",
 				moment(settled), moment(before))
 		}
 		if err := tx.Exec(ctx, insertRun, 1, pg.Named{"run": next.Number, "before": before, "none": ids.ID{}, "at": now}); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := tx.AdvanceEpoch(ctx); err != nil {
-			return err
+			return nil, err
 		}
-		found = &next
-		return tx.AuditRemoval(ctx, "events.pack", w.app.Scope.AppID.Format(ids.Application), nil, audit.Fields{"before": moment(before)})
+		return &next, tx.AuditRemoval(ctx, "events.pack", w.app.Scope.AppID.Format(ids.Application), nil, audit.Fields{"before": moment(before)})
 	})
-	return found, err
 }
 
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

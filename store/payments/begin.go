@@ -153,18 +153,18 @@ func (tx appTx) readCustomer(ctx context.Context, w ledger.Wallet, identity stri
 
 // CustomerState reads what a change of plan is decided by, without a lock and without
 // creating a wallet.
-func (a App) CustomerState(ctx context.Context, identity, planKey string) (s CustomerState, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) CustomerState(ctx context.Context, identity, planKey string) (CustomerState, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (s CustomerState, err error) {
 		if s.Plan, err = pg.Find(ctx, tx, ledger.SelectPlan, ledger.ReadPlan, fault.New(fault.PlanNotFound), planKey); err != nil {
-			return err
+			return s, err
 		}
 		wallets, err := pg.Collect(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, identity)
 		if err != nil || len(wallets) == 0 {
-			return err
+			return s, err
 		}
-		return tx.readCustomer(ctx, wallets[0], identity, &s)
+		err = tx.readCustomer(ctx, wallets[0], identity, &s)
+		return s, err
 	})
-	return s, err
 }
 
 // writeDecision stores the subscription, change or top-up that the request is about.

@@ -28,25 +28,24 @@ func (tx appTx) usesOfAccount(ctx context.Context, c Connection) (int, error) {
 // The current account is not changed. Seal encrypts the key into each of the account's
 // connections, and runs again when the transaction is retried. An account that was
 // never replaced is ErrUnknown.
-func (a Accounts) RenewFormer(ctx context.Context, accountID string, seal func(*Connection) error, now int64) (c Connection, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a Accounts) RenewFormer(ctx context.Context, accountID string, seal func(*Connection) error, now int64) (Connection, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (c Connection, err error) {
 		former, err := pg.Collect(ctx, tx, lockFormerConnections, readConnection, accountID)
 		if err != nil {
-			return err
+			return c, err
 		}
 		if len(former) == 0 {
-			return ErrUnknown
+			return c, ErrUnknown
 		}
 		for _, c = range former {
 			was := c
 			if err := seal(&c); err != nil {
-				return err
+				return c, err
 			}
 			if c, err = tx.updateConnection(ctx, was, c, now); err != nil {
-				return err
+				return c, err
 			}
 		}
-		return tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
+		return c, tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
 	})
-	return c, err
 }

@@ -38,26 +38,25 @@ type PaymentRefund struct {
 }
 
 // PaymentRefund reads a payment and the state of its refund.
-func (a App) PaymentRefund(ctx context.Context, source billing.Source) (found PaymentRefund, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) PaymentRefund(ctx context.Context, source billing.Source) (PaymentRefund, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (found PaymentRefund, err error) {
 		paid, err := tx.payment(ctx, selectPayment, source)
 		if err != nil {
-			return err
+			return found, err
 		}
 		found.Payment = paid.Payment
 		op, err := tx.operation(ctx, billing.OperationAction, actionKey(billing.RefundCharge, paid.ChargeID))
 		if errors.Is(err, ErrUnknown) {
-			return nil
+			return found, nil
 		}
 		found.State, found.Error = op.State, op.Error
 		if err != nil || op.State != billing.OperationDone {
-			return err
+			return found, err
 		}
 		queued, err := pg.Collect(ctx, tx, selectChargeQueued, pgx.RowTo[bool], queue.JobCharge, paid.ChargeID)
 		found.Confirming = slices.Contains(queued, true)
-		return err
+		return found, err
 	})
-	return found, err
 }
 
 func (tx appTx) payment(ctx context.Context, s pg.Statement, source billing.Source) (storedPayment, error) {
@@ -74,33 +73,32 @@ func (tx appTx) payment(ctx context.Context, s pg.Statement, source billing.Sour
 // RequestRefund records a refund of what is left of a payment, which the next job requests
 // from the provider. The provider's state then takes the credits back, as it does for any
 // other refund. A refund that is under way is not requested twice.
-func (a App) RequestRefund(ctx context.Context, source billing.Source, reason string, now int64) (refund billing.Refund, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) RequestRefund(ctx context.Context, source billing.Source, reason string, now int64) (billing.Refund, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (refund billing.Refund, err error) {
 		paid, err := tx.payment(ctx, lockPayment, source)
 		if errors.Is(err, ErrUnknown) {
-			return fault.New(fault.PathNotFound)
+			return refund, fault.New(fault.PathNotFound)
 		}
 		if err != nil {
-			return err
+			return refund, err
 		}
 		if refund, err = paid.DecideRefund(); err != nil {
-			return err
+			return refund, err
 		}
 		if op, err := tx.operation(ctx, billing.OperationAction, actionKey(billing.RefundCharge, paid.ChargeID)); err == nil && op.State == billing.OperationRunning {
-			return nil
+			return refund, nil
 		} else if err != nil && !errors.Is(err, ErrUnknown) {
-			return err
+			return refund, err
 		}
 		actions := []billing.Action{{Kind: billing.RefundCharge, ObjectID: paid.ChargeID}}
 		if err := tx.enqueueActions(ctx, paid.walletID, ids.ID{}, actions, now); err != nil {
-			return err
+			return refund, err
 		}
 		if err := tx.ScheduleWake(ctx); err != nil {
-			return err
+			return refund, err
 		}
-		return tx.Audit(ctx, "payment.refund", source.ID, nil, audit.Fields{
+		return refund, tx.Audit(ctx, "payment.refund", source.ID, nil, audit.Fields{
 			"amount": billing.FormatMoney(refund.AmountCents, paid.Currency), "charge": paid.ChargeID, "reason": reason,
 		})
 	})
-	return refund, err
 }

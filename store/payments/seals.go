@@ -23,12 +23,11 @@ var (
 // may encrypt its secrets again and reports whether it did, and counts those. The rows
 // are locked, so that a secret entered meanwhile is not overwritten. Seal runs again
 // when the transaction is retried.
-func (a Accounts) ResealConnections(ctx context.Context, seal func(*Connection) (changed bool)) (changed int, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		changed = 0
+func (a Accounts) ResealConnections(ctx context.Context, seal func(*Connection) (changed bool)) (int, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (changed int, err error) {
 		all, err := pg.Collect(ctx, tx, lockConnections, readConnection)
 		if err != nil {
-			return err
+			return changed, err
 		}
 		for _, c := range all {
 			if !seal(&c) {
@@ -36,13 +35,12 @@ func (a Accounts) ResealConnections(ctx context.Context, seal func(*Connection) 
 			}
 			secrets, until := c.secrets()
 			if err := tx.Exec(ctx, resealConnection, 1, c.ID, c.SealedKey, secrets, until); err != nil {
-				return err
+				return changed, err
 			}
 			changed++
 		}
-		return nil
+		return changed, nil
 	})
-	return changed, err
 }
 
 // SealedSecrets passes the sealed secrets of every account that the application ever

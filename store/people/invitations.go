@@ -187,41 +187,40 @@ type Acceptance struct {
 }
 
 // AcceptInvitation makes a user a member, once: of two concurrent calls one fails.
-func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (i Invitation, err error) {
-	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (e Auth) AcceptInvitation(ctx context.Context, link credential.Hash, j Acceptance) (Invitation, error) {
+	return pg.Return(ctx, e.handles.inUserTx, func(ctx context.Context, tx pgx.Tx) (i Invitation, err error) {
 		if j.Encoded != "" {
 			if err := insertAccount(ctx, tx.Conn(), j.User, j.Encoded); err != nil {
-				return err
+				return i, err
 			}
 		}
 		if err := lockUser(ctx, tx, j.User.ID); err != nil {
-			return err
+			return i, err
 		}
 		i, err = pg.FindSQL(ctx, tx, "accept invitation", readInvitation, `
 			UPDATE invitations i SET closed_at = $2, accepted_by = $3
 			WHERE i.hash = $1 AND i.closed_at IS NULL AND i.expires_at > $2
 			RETURNING `+invitationColumns, link[:], j.By.At, j.User.ID)
 		if err != nil {
-			return err
+			return i, err
 		}
 		if err := checkMembers(ctx, tx, i.OrgID, j.User.ID); err != nil {
-			return err
+			return i, err
 		}
 		joined, err := pg.ExecSQL(ctx, tx, "insert member", `
 			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (org_id, user_id) DO NOTHING`, i.OrgID, j.User.ID, string(i.Role), i.Custom.Names(), j.By.At)
 		if err != nil {
-			return err
+			return i, err
 		}
 		if joined == 0 {
-			return fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
+			return i, fault.Newf(fault.AlreadyExists, "You are already a member of this organization.")
 		}
-		return pg.AppendActive(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
+		return i, pg.AppendActive(ctx, tx.Conn(), i.OrgID, j.By, audit.Action{
 			Action: "member.join", Target: j.User.ID.Format(ids.User),
 			After: accessFields(i.Access, audit.Fields{"address": j.User.Email, "invitation": i.ID.Format(ids.Invitation)}),
 		})
 	})
-	return i, err
 }
 
 const (

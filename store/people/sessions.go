@@ -62,28 +62,26 @@ const (
 // OpenSession keeps a new session, and queues the mails that tell of it. It opens none
 // for a user whose password or authenticator was replaced since it was entered: that
 // ended all sessions.
-func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) (opened bool, err error) {
-	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (e Auth) OpenSession(ctx context.Context, token string, s Session, content []byte, mails ...Mail) (bool, error) {
+	return pg.Return(ctx, e.handles.inUserTx, func(ctx context.Context, tx pgx.Tx) (opened bool, err error) {
 		if !s.UserID.IsZero() {
 			passwordAt, factorAt, err := holdCredentials(ctx, tx, s.UserID)
 			if err != nil || passwordAt != s.PasswordAt || factorAt != s.FactorAt {
-				return err
+				return opened, err
 			}
 		}
 		if err := sweepSessions(ctx, tx, s); err != nil {
-			return err
+			return opened, err
 		}
-		_, err := pg.ExecSQL(ctx, tx, "insert session", `
+		_, err = pg.ExecSQL(ctx, tx, "insert session", `
 			INSERT INTO sessions (hash, id, user_id, content, created_at, seen_at, expires_at, address, agent)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			sessionHash(token), s.ID, pg.OrNull(s.UserID), content, s.CreatedAt, s.SeenAt, s.ExpiresAt, s.Address, s.Agent)
 		if err != nil {
-			return err
+			return opened, err
 		}
-		opened = true
-		return pg.QueueMail(ctx, tx.Conn(), mails...)
+		return true, pg.QueueMail(ctx, tx.Conn(), mails...)
 	})
-	return opened, err
 }
 
 // sweepSessions deletes expired sessions, and the user's least recently used ones to make

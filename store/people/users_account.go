@@ -50,17 +50,16 @@ type Attempt struct {
 // counts as failed until ForgetAttempts, so concurrent attempts cannot bypass the
 // limit. Address is the count of the address in this window, or zero for an attempt
 // that is counted by its subject alone.
-func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (decided Attempt, err error) {
-	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (e Auth) Attempt(ctx context.Context, subject, address credential.Hash, now int64) (Attempt, error) {
+	return pg.Return(ctx, e.handles.inUserTx, func(ctx context.Context, tx pgx.Tx) (decided Attempt, err error) {
 		if decided, err = countAttempt(ctx, tx, subject, address, now); err != nil {
-			return err
+			return decided, err
 		}
 		// Last, because a transaction that holds expired counts must not wait for another.
 		_, err = pg.ExecSQL(ctx, tx, "sweep attempts", `DELETE FROM login_failures WHERE subject IN (
 			SELECT subject FROM login_failures WHERE failed_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, now-credential.ForgottenAfter.Milliseconds(), sweptAttempts)
-		return err
+		return decided, err
 	})
-	return decided, err
 }
 
 func countAttempt(ctx context.Context, tx pgx.Tx, subject, address credential.Hash, now int64) (decided Attempt, err error) {

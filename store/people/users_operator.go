@@ -100,41 +100,39 @@ func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit
 // were a member or not, and ends their sessions. An organization created by the command
 // line after the setup gets its first owner this way. An owner stays one, and made is
 // false.
-func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (made bool, err error) {
-	err = e.handles.inUserTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (e Auth) MakeOwner(ctx context.Context, ref OrgRef, email string, by audit.Actor) (bool, error) {
+	return pg.Return(ctx, e.handles.inUserTx, func(ctx context.Context, tx pgx.Tx) (made bool, err error) {
 		user, err := lockAccount(ctx, tx, email)
 		if err != nil {
-			return err
+			return made, err
 		}
 		org, err := ref.find(ctx, tx.Conn())
 		if err != nil {
-			return err
+			return made, err
 		}
 		var was audit.Fields
 		var role string
 		err = tx.QueryRow(ctx, `SELECT role FROM members WHERE org_id = $1 AND user_id = $2 FOR UPDATE`, org, user).Scan(&role)
 		switch {
 		case err == nil && role == string(tenancy.Owner):
-			return nil
+			return made, nil
 		case err == nil:
 			was = audit.Fields{"role": role}
 		case !errors.Is(err, pgx.ErrNoRows):
-			return fmt.Errorf("store: lock member: %w", err)
+			return made, fmt.Errorf("store: lock member: %w", err)
 		}
 		_, err = pg.ExecSQL(ctx, tx, "put owner", `
 			INSERT INTO members (org_id, user_id, role, permissions, created_at) VALUES ($1, $2, $3, '{}', $4)
 			ON CONFLICT (org_id, user_id) DO UPDATE SET role = excluded.role, permissions = excluded.permissions`,
 			org, user, string(tenancy.Owner), by.At)
 		if err != nil {
-			return err
+			return made, err
 		}
 		if err := endSessions(ctx, tx, user, noToken); err != nil {
-			return err
+			return made, err
 		}
-		made = true
-		return pg.AppendAudit(ctx, tx.Conn(), org, by, audit.Action{
+		return true, pg.AppendAudit(ctx, tx.Conn(), org, by, audit.Action{
 			Action: "member.own", Target: user.Format(ids.User), Before: was, After: audit.Fields{"role": string(tenancy.Owner), "address": email},
 		})
 	})
-	return made, err
 }

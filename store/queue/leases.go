@@ -115,17 +115,16 @@ func (a App) Lease(ctx context.Context, name string, holder ids.ID, length time.
 
 // RenewLease extends a lease under the same number and reports whether it is still
 // held. An expired lease is held until another holder takes it.
-func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (held bool, err error) {
-	err = a.clocked().transact(ctx, func(ctx context.Context, tx Tx) error {
+func (a App) RenewLease(ctx context.Context, f Fence, length time.Duration) (bool, error) {
+	return pg.Return(ctx, a.clocked().transact, func(ctx context.Context, tx Tx) (held bool, err error) {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
-			return err
+			return held, err
 		}
 		renewed, err := tx.ExecAny(ctx, renewLease, f.Name, f.Number, now+length.Milliseconds())
 		held = renewed == 1
-		return err
+		return held, err
 	})
-	return held, err
 }
 
 // Release frees a lease, unless another holder has taken it.

@@ -83,20 +83,19 @@ var (
 )
 
 // Attention reads what needs attention. Keys expire by the server's clock.
-func (a App) Attention(ctx context.Context, now int64) (n Attention, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) Attention(ctx context.Context, now int64) (Attention, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (n Attention, err error) {
 		if n.SyncErrors, err = pg.Collect(ctx, tx, listPlansInError, pgx.RowToStructByPos[PlanInError], namedUpTo); err != nil {
-			return err
+			return n, err
 		}
 		if n.Expiring, err = pg.Collect(ctx, tx, listExpiringKeys, pgx.RowToStructByPos[KeyExpiring], now, now+expirySoonMillis, namedUpTo); err != nil {
-			return err
+			return n, err
 		}
 		_, err = pg.Find(ctx, tx, countAttention, func(row pgx.CollectableRow) (struct{}, error) {
 			return struct{}{}, row.Scan(&n.InDebt, &n.OnHold, &n.Alerts, &n.Jobs)
 		}, pg.ErrNoAppState, countedUpTo+1)
-		return err
+		return n, err
 	})
-	return n, err
 }
 
 // DayStats sums the last 24 hours, by the hour. Requests come by the server's

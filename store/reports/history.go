@@ -278,23 +278,23 @@ func (s *historyScan) position() int64 {
 
 // BalancesAt reads the balances of a wallet as of a moment: before its first entry that is
 // later. Credits that the wallet did not have yet are left out.
-func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (balances []metering.Balance, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) BalancesAt(ctx context.Context, identity string, moment int64) ([]metering.Balance, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (balances []metering.Balance, err error) {
 		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), identity)
 		if err != nil {
-			return err
+			return balances, err
 		}
 		held, err := tx.WithBalances(ctx, []ledger.Wallet{w})
 		if err != nil {
-			return err
+			return balances, err
 		}
 		high, err := tx.firstFrom(ctx, w, moment+1)
 		if err != nil {
-			return err
+			return balances, err
 		}
 		last, err := tx.lastOfCredits(ctx, held[0], high)
 		if err != nil {
-			return err
+			return balances, err
 		}
 		for _, b := range held[0].Balances { // in the order of their keys
 			if then, found := last[b.CreditID]; found {
@@ -302,9 +302,8 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) (bal
 				balances = append(balances, then.Balance)
 			}
 		}
-		return nil
+		return balances, nil
 	})
-	return balances, err
 }
 
 // lastOfCredits finds the newest entry of each credit below a number. Credits come into a

@@ -145,13 +145,11 @@ func (tx appTx) eventRange(ctx context.Context, q EventQuery) (before, from ids.
 
 // PackedUntil is the time of the last packed event, with which lists of all customers end;
 // 0 for none. It is real time, as in ids.
-func (a App) PackedUntil(ctx context.Context) (at int64, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) PackedUntil(ctx context.Context) (int64, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (int64, error) {
 		first, err := tx.unpackedSince(ctx)
-		at = pg.TimeOfID(first)
-		return err
+		return pg.TimeOfID(first), err
 	})
-	return at, err
 }
 
 // unpackedSince is the first transaction after all packed ones: the list of all customers

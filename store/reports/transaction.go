@@ -34,30 +34,27 @@ var selectEntry = pg.Declare("select journal entry", `
 	WHERE l.app_id = $1 AND l.id = $2`)
 
 // Transaction finds a balance change by its id.
-func (a App) Transaction(ctx context.Context, id ids.ID) (t Transaction, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) Transaction(ctx context.Context, id ids.ID) (Transaction, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (t Transaction, err error) {
 		entries, err := pg.Collect(ctx, tx, selectEntry, readEntryTransaction, id)
 		if err != nil {
-			return err
+			return t, err
 		}
 		if len(entries) == 1 {
-			t = entries[0]
-			return nil
+			return entries[0], nil
 		}
 		events, err := pg.Collect(ctx, tx, selectTransaction, readEventFound, id)
 		if err == nil && len(events) == 0 {
 			events, err = pg.Collect(ctx, tx, selectPackedTransaction, readEventFound, id)
 		}
 		if err != nil {
-			return err
+			return t, err
 		}
 		if len(events) == 0 {
-			return fault.New(fault.PathNotFound)
+			return t, fault.New(fault.PathNotFound)
 		}
-		t = Transaction{Event: &events[0], Identity: events[0].Identity, WalletID: events[0].WalletID}
-		return nil
+		return Transaction{Event: &events[0], Identity: events[0].Identity, WalletID: events[0].WalletID}, nil
 	})
-	return t, err
 }
 
 // readEntryTransaction reads an entry as readJournalLine does, and the columns after

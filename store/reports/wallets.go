@@ -122,19 +122,18 @@ func (tx appTx) queryWallets(ctx context.Context, q WalletQuery) ([]ledger.Walle
 }
 
 // WalletByID reads a wallet with its balances and subscription in one snapshot.
-func (a App) WalletByID(ctx context.Context, id ids.ID) (w WalletFound, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) WalletByID(ctx context.Context, id ids.ID) (WalletFound, error) {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (w WalletFound, err error) {
 		row, err := pg.Find(ctx, tx, ledger.SelectWalletByID, ledger.ReadWallet, fault.New(fault.WalletNotFound), id)
 		if err != nil {
-			return err
+			return w, err
 		}
 		found, err := tx.describe(ctx, []ledger.Wallet{row})
 		if err == nil {
 			w = found[0]
 		}
-		return err
+		return w, err
 	})
-	return w, err
 }
 
 // withSubscriptions fills in the live subscriptions of the wallets.

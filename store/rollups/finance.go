@@ -89,27 +89,26 @@ func (a App) RecordLiability(ctx context.Context) error {
 }
 
 // Finance reads the days from one moment to another, in UTC, and the liability now.
-func (a App) Finance(ctx context.Context, from, to, now int64) (f Finance, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) Finance(ctx context.Context, from, to, now int64) (Finance, error) {
+	return pg.Return(ctx, a.read, func(ctx context.Context, tx *pg.Tx) (f Finance, err error) {
 		settled, err := readSettled(ctx, tx)
 		if err != nil {
-			return err
+			return f, err
 		}
 		if f.Revenue, err = readRevenue(ctx, tx, from, to, settled.Revenue); err != nil {
-			return err
+			return f, err
 		}
 		f.Liability, err = pg.Collect(ctx, tx, selectLiability, func(row pgx.CollectableRow) (l Liability, err error) {
 			err = row.Scan(&l.Credit, (*pg.Total)(&l.Held), (*pg.Total)(&l.Debt), &l.At)
 			return l, err
 		}, now-liabilityAge)
 		if err != nil {
-			return err
+			return f, err
 		}
 		f.Flows, err = pg.Collect(ctx, tx, sumFlows, func(row pgx.CollectableRow) (l Flow, err error) {
 			err = row.Scan(&l.Credit, &l.Kind, (*pg.Total)(&l.Came), (*pg.Total)(&l.Taken))
 			return l, err
 		}, metering.DayOf(from).Start, to)
-		return err
+		return f, err
 	})
-	return f, err
 }

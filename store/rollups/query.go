@@ -175,23 +175,23 @@ func (a App) Usage(ctx context.Context, q Query, after Row, limit int) (Usage, e
 
 // usage reads rows in a snapshot, and the names of what they refer to. feature is the one
 // that is asked for, or nil for all.
-func (a App) usage(ctx context.Context, q Query, rows func(ctx context.Context, tx *pg.Tx, feature *ids.ID, settled settled) ([]Row, error)) (u Usage, err error) {
-	err = a.read(ctx, func(ctx context.Context, tx *pg.Tx) error {
+func (a App) usage(ctx context.Context, q Query, rows func(ctx context.Context, tx *pg.Tx, feature *ids.ID, settled settled) ([]Row, error)) (Usage, error) {
+	return pg.Return(ctx, a.read, func(ctx context.Context, tx *pg.Tx) (u Usage, err error) {
 		settled, err := readSettled(ctx, tx)
 		if err != nil {
-			return err
+			return u, err
 		}
 		u = Usage{Until: settled.Until}
 		feature, err := q.feature(ctx, tx)
 		if err != nil {
-			return err
+			return u, err
 		}
 		if u.Rows, err = rows(ctx, tx, feature, settled); err != nil {
-			return err
+			return u, err
 		}
-		return u.name(ctx, tx)
+		err = u.name(ctx, tx)
+		return u, err
 	})
-	return u, err
 }
 
 // WalletUsage reads the sums of each customer that was active, in the order of wallet ids

@@ -138,40 +138,38 @@ type chunkResult struct {
 }
 
 // rollUpChunk adds the next events below the boundary, if it is confirmed.
-func (a App) rollUpChunk(ctx context.Context, length *int64, alone bool) (step chunkResult, err error) {
-	err = a.app.Transact(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		step = chunkResult{}
+func (a App) rollUpChunk(ctx context.Context, length *int64, alone bool) (chunkResult, error) {
+	return pg.Return(ctx, a.app.Transact, func(ctx context.Context, tx *pg.Tx) (step chunkResult, err error) {
 		if err := setForRollUp(ctx, tx); err != nil {
-			return err
+			return step, err
 		}
 		p, err := pg.Find(ctx, tx, lockProgress, pgx.RowToStructByPos[rollup.Progress], pg.ErrNoAppState)
 		if err != nil {
-			return err
+			return step, err
 		}
 		horizon, err := readHorizon(ctx, tx)
 		if err != nil {
-			return err
+			return step, err
 		}
 		step.added, step.until = p.Added, p.Until
 		if !p.Confirmed(horizon) && !(alone && p.Transaction != 0) {
 			step.done = true
 			step.waiting, err = hasEvents(ctx, tx, p.Added)
-			return err
+			return step, err
 		}
 		end, found, err := nextChunk(ctx, tx, p.Added, p.Proposed, length)
 		if err != nil {
-			return err
+			return step, err
 		}
 		if found > 0 {
 			if err := addEvents(ctx, tx, pg.IDAt(p.Added), pg.IDAt(end)); err != nil {
-				return err
+				return step, err
 			}
 		}
 		next := p.Advance(end)
 		step.added, step.until, step.events = next.Added, next.Until, found
-		return storeProgress(ctx, tx, next)
+		return step, storeProgress(ctx, tx, next)
 	})
-	return step, err
 }
 
 // nextChunk finds a range of ids with few enough events.

@@ -67,23 +67,22 @@ var (
 
 // Claim reports whether this node is to verify the application now: the
 // last time is at least the interval ago, and no other node is verifying it.
-func (a App) Claim(ctx context.Context, kind Kind, now int64, every, limit time.Duration) (claimed bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) Claim(ctx context.Context, kind Kind, now int64, every, limit time.Duration) (bool, error) {
+	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (claimed bool, err error) {
 		made, err := tx.ExecAny(ctx, claimVerification, a.app.Scope.OrgID, kind, now, now+limit.Milliseconds(), now-every.Milliseconds())
 		if err != nil {
-			return err
+			return claimed, err
 		}
 		claimed = made == 1
 		// Also when it was refused: the claim may be one of an older release, which does
 		// not keep it where all nodes see it.
 		claim, err := pg.Find(ctx, tx, selectClaim, pgx.RowToStructByPos[claimTimes], pg.ErrNoAppState, kind)
 		if err != nil {
-			return err
+			return claimed, err
 		}
 		_, err = tx.Conn.Exec(ctx, keepClaim, a.app.Scope.AppID, kind, claim.At, claim.Until)
-		return err
+		return claimed, err
 	})
-	return claimed, err
 }
 
 // Finish keeps the result of a claimed verification, with lines about the first
