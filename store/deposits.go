@@ -21,10 +21,8 @@ func (a App) Deposit(ctx context.Context, requested Deposit) (d Deposit, duplica
 
 // Deposits lists what came into a wallet, newest first, and returns where the next page
 // begins, or zero at the end. A page that has read very many entries is a partial one.
-func (a App) Deposits(ctx context.Context, p DepositPage) (list []Deposit, next Position, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		list, next, err = tx.Deposits(ctx, p)
-		return err
+func (a App) Deposits(ctx context.Context, p DepositPage) ([]Deposit, Position, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]Deposit, Position, error) {
+		return tx.Deposits(ctx, p)
 	})
-	return list, next, err
 }

@@ -44,17 +44,16 @@ func (a App) Wallet(ctx context.Context, identity string) (metering.Wallet, erro
 
 // Wallets lists wallets with their balances, newest first, and reports whether
 // there are more.
-func (a App) Wallets(ctx context.Context, p Page) (list []metering.Wallet, more bool, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) Wallets(ctx context.Context, p Page) ([]metering.Wallet, bool, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]metering.Wallet, bool, error) {
 		rows, err := pg.Collect(ctx, tx, ledger.ListWallets, ledger.ReadWallet, p.Start(), p.OneMore())
 		if err != nil {
-			return err
+			return nil, false, err
 		}
-		rows, more = pg.Cut(rows, p.Limit)
-		list, err = tx.WithBalances(ctx, rows)
-		return err
+		rows, more := pg.Cut(rows, p.Limit)
+		list, err := tx.WithBalances(ctx, rows)
+		return list, more, err
 	})
-	return list, more, err
 }
 
 // SetBillingPeriod sets when the wallet's billing periods start, as long as

@@ -148,12 +148,10 @@ type Backwards struct {
 
 // Newest lists notifications, the newest first. next is where the list continues; zero at
 // its end. A filtered page may be shorter than its limit and continue.
-func (a App) Newest(ctx context.Context, q Backwards) (list []notify.Notification, next int64, err error) {
-	err = a.app.Snapshot(ctx, func(ctx context.Context, tx *pg.Tx) error {
-		list, next, err = newest(ctx, tx, q)
-		return err
+func (a App) Newest(ctx context.Context, q Backwards) ([]notify.Notification, int64, error) {
+	return pg.ReturnBoth(ctx, a.app.Snapshot, func(ctx context.Context, tx *pg.Tx) ([]notify.Notification, int64, error) {
+		return newest(ctx, tx, q)
 	})
-	return list, next, err
 }
 
 func newest(ctx context.Context, tx *pg.Tx, q Backwards) (list []notify.Notification, next int64, err error) {

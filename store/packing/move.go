@@ -31,10 +31,8 @@ const maxLocked = 5
 func (w worker) moveAll(ctx context.Context, r run) (moved, skipped int64, err error) {
 	locked := 0 // wallets since one was moved
 	for after := (ids.ID{}); ; {
-		var page []wallet
-		err := w.transact(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
-			page, err = pg.Collect(ctx, tx, listWallets, pgx.RowToStructByPos[wallet], after, walletsPerRead)
-			return err
+		page, err := pg.Return(ctx, w.transact, func(ctx context.Context, tx *pg.Tx) ([]wallet, error) {
+			return pg.Collect(ctx, tx, listWallets, pgx.RowToStructByPos[wallet], after, walletsPerRead)
 		})
 		if err != nil || len(page) == 0 {
 			return moved, skipped, err

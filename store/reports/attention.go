@@ -105,9 +105,5 @@ func (a App) DayStats(ctx context.Context, now int64) (f DayStats, err error) {
 	if err := a.flushStats(ctx); err != nil {
 		return f, err
 	}
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		f, err = pg.Find(ctx, tx, sumHours, pgx.RowToStructByPos[DayStats], pg.ErrNoAppState, now-dayMillis)
-		return err
-	})
-	return f, err
+	return pg.FindOne(ctx, a.app, sumHours, pgx.RowToStructByPos[DayStats], pg.ErrNoAppState, now-dayMillis)
 }

@@ -41,12 +41,10 @@ var (
 // EventsOfCustomer lists the events of q.Identity, by feature and time if they are given.
 // It returns the sequence number before which the next page begins, or 0 at the end. A page
 // may be partial before the end.
-func (a App) EventsOfCustomer(ctx context.Context, q EventQuery) (list []EventFound, next int64, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		list, next, err = tx.eventsOfCustomer(ctx, q)
-		return err
+func (a App) EventsOfCustomer(ctx context.Context, q EventQuery) ([]EventFound, int64, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]EventFound, int64, error) {
+		return tx.eventsOfCustomer(ctx, q)
 	})
-	return list, next, err
 }
 
 func (tx appTx) eventsOfCustomer(ctx context.Context, q EventQuery) (list []EventFound, next int64, err error) {

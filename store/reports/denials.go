@@ -167,20 +167,18 @@ func (s *Counters) KeepsDenials() time.Duration { return s.keepDenials }
 
 // Denials lists denials, newest first, and returns the next page, or nil at the end. A
 // filter that skips very many denials returns a partial page.
-func (a App) Denials(ctx context.Context, q DenialQuery) (list []Denial, next *pg.Page, err error) {
+func (a App) Denials(ctx context.Context, q DenialQuery) ([]Denial, *pg.Page, error) {
 	if err := a.flushStats(ctx); err != nil {
 		return nil, nil, err
 	}
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		if !q.RequestID.IsZero() {
-			list, err = pg.Collect(ctx, tx, listDenialsByRequest, readDenial, q.RequestID, q.Start(), q.OneMore())
-			list, next = nextPage(list, q)
-			return err
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]Denial, *pg.Page, error) {
+		if q.RequestID.IsZero() {
+			return tx.denials(ctx, q, a.node.OldestDenial())
 		}
-		list, next, err = tx.denials(ctx, q, a.node.OldestDenial())
-		return err
+		list, err := pg.Collect(ctx, tx, listDenialsByRequest, readDenial, q.RequestID, q.Start(), q.OneMore())
+		list, next := nextPage(list, q)
+		return list, next, err
 	})
-	return list, next, err
 }
 
 func nextPage(list []Denial, q DenialQuery) ([]Denial, *pg.Page) {

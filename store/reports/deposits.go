@@ -201,10 +201,7 @@ var listDepositsOf = pg.Declare("list deposits of a wallet by its id", `
 // DepositsOf lists what came into one wallet, newest first, and reports whether
 // there are more.
 func (a App) DepositsOf(ctx context.Context, p JournalPage) (list []DepositFound, more bool, err error) {
-	err = a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		list, err = pg.Collect(ctx, tx, listDepositsOf, readDepositFound, p.WalletID, p.before(), p.Limit+1)
-		return err
-	})
+	list, err = pg.ListAll(ctx, a.app, listDepositsOf, readDepositFound, p.WalletID, p.before(), p.Limit+1)
 	list, more = pg.Cut(list, p.Limit)
 	return list, more, err
 }

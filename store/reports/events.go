@@ -123,12 +123,10 @@ const ofFeature = `($5::uuid IS NULL OR (SELECT p.feature_id FROM prices p WHERE
 // There is no index by application and time, which every event would have to pay for. A
 // BRIN index finds transactions, so the list scans a short window first, then longer
 // ones before it. A list that has skipped very many events returns a partial page.
-func (a App) Events(ctx context.Context, q EventQuery) (list []EventFound, next *pg.Page, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		list, next, err = tx.events(ctx, q)
-		return err
+func (a App) Events(ctx context.Context, q EventQuery) ([]EventFound, *pg.Page, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]EventFound, *pg.Page, error) {
+		return tx.events(ctx, q)
 	})
-	return list, next, err
 }
 
 func (tx appTx) events(ctx context.Context, q EventQuery) (list []EventFound, next *pg.Page, err error) {

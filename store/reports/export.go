@@ -73,43 +73,42 @@ func (a App) ExportHead(ctx context.Context, identity string) (h ExportHead, err
 	if err := a.flushStats(ctx); err != nil {
 		return h, err
 	}
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (h ExportHead, err error) {
 		w, err := pg.Find(ctx, tx, ledger.SelectWallet, ledger.ReadWallet, fault.New(fault.WalletNotFound), identity)
 		if err != nil {
-			return err
+			return h, err
 		}
 		held, err := tx.WithBalances(ctx, []ledger.Wallet{w})
 		if err != nil {
-			return err
+			return h, err
 		}
 		h.Wallet, h.LastSeq = held[0], w.LastSeq
 		if h.Subscriptions, err = pg.Collect(ctx, tx, listSubscriptionsOfWallet, readSubscriptionFound, w.ID, maxPastSubscriptions); err != nil {
-			return err
+			return h, err
 		}
 		if h.Customers, err = pg.Collect(ctx, tx, listCustomersOfWallet, pgx.RowToStructByPos[CustomerFound], w.ID); err != nil {
-			return err
+			return h, err
 		}
 		if h.Failures, err = pg.Collect(ctx, tx, listFailuresOf, readRequest, identity, maxExportedFailures); err != nil {
-			return err
+			return h, err
 		}
 		h.Denials, _, err = tx.denials(ctx, DenialQuery{Identity: identity, Page: pg.Page{Limit: maxExportedFailures}}, a.node.OldestDenial())
-		return err
+		return h, err
 	})
-	return h, err
 }
 
 // ExportEntries reads the entries of a wallet after a number, in ascending order, and the
 // events of those that are charges. There are at most ExportRange; none is the end.
-func (a App) ExportEntries(ctx context.Context, walletID ids.ID, after int64) (lines []JournalLine, events []EventFound, err error) {
+func (a App) ExportEntries(ctx context.Context, walletID ids.ID, after int64) ([]JournalLine, []EventFound, error) {
 	before := after + ExportRange + 1
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		if lines, err = pg.Collect(ctx, tx, listHistory, readJournalLine, walletID, after, before, nil, nil, 0, lastMoment, true, ExportRange); err != nil {
-			return err
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]JournalLine, []EventFound, error) {
+		lines, err := pg.Collect(ctx, tx, listHistory, readJournalLine, walletID, after, before, nil, nil, 0, lastMoment, true, ExportRange)
+		if err != nil {
+			return nil, nil, err
 		}
-		events, err = pg.Collect(ctx, tx, listEventsInRange, readEventFound, walletID, after, before, nil, 0, lastMoment, ExportRange)
-		return err
+		events, err := pg.Collect(ctx, tx, listEventsInRange, readEventFound, walletID, after, before, nil, 0, lastMoment, ExportRange)
+		return lines, events, err
 	})
-	return lines, events, err
 }
 
 // ExportPayments reads at most ExportRange payments of a wallet after another one.

@@ -119,12 +119,10 @@ var (
 
 // History lists entries of a wallet and returns the position of the next page, or zero at
 // the end. A filtered list that has read very many entries returns a partial page.
-func (a App) History(ctx context.Context, q HistoryQuery) (list []JournalLine, next ledger.Position, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		list, next, err = tx.history(ctx, q)
-		return err
+func (a App) History(ctx context.Context, q HistoryQuery) ([]JournalLine, ledger.Position, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]JournalLine, ledger.Position, error) {
+		return tx.history(ctx, q)
 	})
-	return list, next, err
 }
 
 func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine, next ledger.Position, err error) {
@@ -161,29 +159,27 @@ func (tx appTx) history(ctx context.Context, q HistoryQuery) (list []JournalLine
 // EventsOfWallet lists events of a wallet, newest first, of a feature or of all, and
 // returns the position of the next page, or zero at the end. An identity without a wallet
 // has no events.
-func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) (list []EventFound, next ledger.Position, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) EventsOfWallet(ctx context.Context, q HistoryQuery, featureKey string) ([]EventFound, ledger.Position, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) (list []EventFound, next ledger.Position, err error) {
 		var feature *ids.ID
 		if featureKey != "" {
 			if feature, err = tx.usedFeature(ctx, featureKey); err != nil {
-				return err
+				return nil, next, err
 			}
 		}
 		w, err := tx.WalletAt(ctx, q.Identity, q.Position)
 		if fault.Is(err, fault.WalletNotFound) {
-			return nil
+			return nil, next, nil
 		}
 		if err != nil || featureKey != "" && feature == nil {
-			return err
+			return nil, next, err
 		}
 		q.Kind = metering.EntryCharge
 		from, to := q.times()
-		list, next, err = pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
+		return pageOfHistory(ctx, tx, w, q, func(low, high int64, limit int) ([]EventFound, error) {
 			return pg.Collect(ctx, tx, listEventsInRange, readEventFound, w.ID, low, high, feature, from, to, limit)
 		}, func(e EventFound) int64 { return e.Seq })
-		return err
 	})
-	return list, next, err
 }
 
 // pageOfHistory reads ranges of a wallet's entries until the page is full.

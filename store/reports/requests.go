@@ -205,15 +205,13 @@ type RequestQuery struct {
 // Requests lists the application's recent requests, newest first, or all failures within
 // their retention. It returns the next page, or nil at the end. A filter that skips very
 // many failures returns a partial page.
-func (a App) Requests(ctx context.Context, q RequestQuery) (list []Request, next *pg.Page, err error) {
+func (a App) Requests(ctx context.Context, q RequestQuery) ([]Request, *pg.Page, error) {
 	if err := a.flushStats(ctx); err != nil {
 		return nil, nil, err
 	}
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		list, next, err = tx.requests(ctx, q, a.node.OldestFailure())
-		return err
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]Request, *pg.Page, error) {
+		return tx.requests(ctx, q, a.node.OldestFailure())
 	})
-	return list, next, err
 }
 
 func (tx appTx) requests(ctx context.Context, q RequestQuery, oldest ids.ID) (list []Request, next *pg.Page, err error) {
@@ -253,14 +251,14 @@ func (a App) Request(ctx context.Context, id ids.ID) (r Request, err error) {
 	if err := a.flushStats(ctx); err != nil {
 		return r, err
 	}
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+	return pg.Return(ctx, a.snapshot, func(ctx context.Context, tx appTx) (Request, error) {
 		missing := fault.New(fault.PathNotFound)
-		if r, err = pg.Find(ctx, tx, selectFailure, readRequest, missing, id); fault.Is(err, fault.PathNotFound) {
-			r, err = pg.Find(ctx, tx, selectRequest, readRequest, missing, id)
+		r, err := pg.Find(ctx, tx, selectFailure, readRequest, missing, id)
+		if fault.Is(err, fault.PathNotFound) {
+			return pg.Find(ctx, tx, selectRequest, readRequest, missing, id)
 		}
-		return err
+		return r, err
 	})
-	return r, err
 }
 
 func readRequest(row pgx.CollectableRow) (r Request, err error) {

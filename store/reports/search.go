@@ -62,16 +62,15 @@ var (
 
 // SearchWallets finds wallets and returns where the search goes on, or nil at the end. A
 // page may be partial, even empty, before the end.
-func (a App) SearchWallets(ctx context.Context, q WalletSearch) (list []WalletFound, next *WalletSearch, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
-		var rows []ledger.Wallet
-		if rows, next, err = tx.searchWallets(ctx, q); err != nil {
-			return err
+func (a App) SearchWallets(ctx context.Context, q WalletSearch) ([]WalletFound, *WalletSearch, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]WalletFound, *WalletSearch, error) {
+		rows, next, err := tx.searchWallets(ctx, q)
+		if err != nil {
+			return nil, nil, err
 		}
-		list, err = tx.describe(ctx, rows)
-		return err
+		list, err := tx.describe(ctx, rows)
+		return list, next, err
 	})
-	return list, next, err
 }
 
 func (tx appTx) searchWallets(ctx context.Context, q WalletSearch) (rows []ledger.Wallet, next *WalletSearch, err error) {

@@ -82,17 +82,16 @@ var (
 )
 
 // FindWallets lists wallets and reports whether there are more.
-func (a App) FindWallets(ctx context.Context, q WalletQuery) (list []WalletFound, more bool, err error) {
-	err = a.snapshot(ctx, func(ctx context.Context, tx appTx) error {
+func (a App) FindWallets(ctx context.Context, q WalletQuery) ([]WalletFound, bool, error) {
+	return pg.ReturnBoth(ctx, a.snapshot, func(ctx context.Context, tx appTx) ([]WalletFound, bool, error) {
 		rows, err := tx.queryWallets(ctx, q)
 		if err != nil {
-			return err
+			return nil, false, err
 		}
-		rows, more = pg.Cut(rows, q.Limit)
-		list, err = tx.describe(ctx, rows)
-		return err
+		rows, more := pg.Cut(rows, q.Limit)
+		list, err := tx.describe(ctx, rows)
+		return list, more, err
 	})
-	return list, more, err
 }
 
 // describe fills in the balances and live subscriptions of wallets.

@@ -33,11 +33,7 @@ func (a App) SealDigest(ctx context.Context) (d SealDigest, err error) {
 	hash := sha256.New()
 	hash.Write(a.app.Scope.AppID[:])
 	for after := (ids.ID{}); ; {
-		var page []storedSeal
-		err := a.snapshot(ctx, func(ctx context.Context, tx appTx) (err error) {
-			page, err = pg.Collect(ctx, tx, listSeals, pgx.RowToStructByPos[storedSeal], after, verifyPage)
-			return err
-		})
+		page, err := pg.ListAll(ctx, a.app, listSeals, pgx.RowToStructByPos[storedSeal], after, verifyPage)
 		if err != nil {
 			return d, err
 		}

@@ -151,11 +151,10 @@ func exists(ctx context.Context, tx appTx, s pg.Statement) (bool, error) {
 // The days are final, so that all snapshots see the same events. Stored sums are read from
 // an earlier day if there should be none before.
 func (d *dimensionPass) compareDays(ctx context.Context, stored, from, upto int64) error {
-	var ends []int64
-	if err := d.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-		ends, err = d.prepareDays(ctx, tx, stored, from, upto)
-		return err
-	}); err != nil {
+	ends, err := pg.Return(ctx, d.read, func(ctx context.Context, tx appTx) ([]int64, error) {
+		return d.prepareDays(ctx, tx, stored, from, upto)
+	})
+	if err != nil {
 		return err
 	}
 	all, events := map[dimensionKey]rollup.Sums{}, int64(0)

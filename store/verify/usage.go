@@ -332,11 +332,7 @@ func (p *verifyPass) checkNewUsage(ctx context.Context) error {
 	}
 	for from < p.usage.upto {
 		upto := min(p.usage.upto, from+length)
-		var events int64
-		err := p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-			events, err = p.compareHours(ctx, tx, from, upto)
-			return err
-		})
+		events, err := pg.Return(ctx, p.read, func(ctx context.Context, tx appTx) (int64, error) { return p.compareHours(ctx, tx, from, upto) })
 		if err != nil {
 			return err
 		}

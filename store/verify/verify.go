@@ -189,15 +189,11 @@ func settingsCommands() string {
 }
 
 // list runs one query in a snapshot of its own, as read does.
-func list[T any](ctx context.Context, p *verifyPass, s pg.Statement, read pgx.RowToFunc[T], args ...any) (found []T, err error) {
+func list[T any](ctx context.Context, p *verifyPass, s pg.Statement, read pgx.RowToFunc[T], args ...any) ([]T, error) {
 	if !p.app.app.DB.Distributed {
 		return pg.ListInSnapshot(ctx, p.app.app, prepareVerification, s, read, args...)
 	}
-	err = p.read(ctx, func(ctx context.Context, tx appTx) (err error) {
-		found, err = pg.Collect(ctx, tx, s, read, args...)
-		return err
-	})
-	return found, err
+	return pg.Return(ctx, p.read, func(ctx context.Context, tx appTx) ([]T, error) { return pg.Collect(ctx, tx, s, read, args...) })
 }
 
 // setForVerification applies the settings in one round trip.

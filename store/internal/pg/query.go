@@ -133,11 +133,7 @@ func first[T any](list []T, err, absence error) (row T, _ error) {
 // it takes one round trip, except on Citus: it doesn't forward nameApplication to the shards.
 func ListAll[T any](ctx context.Context, a App, s Statement, read pgx.RowToFunc[T], args ...any) (list []T, err error) {
 	if a.DB.Distributed {
-		err = a.Transact(ctx, func(ctx context.Context, tx *Tx) error {
-			list, err = Collect(ctx, tx, s, read, args...)
-			return err
-		})
-		return list, err
+		return Return(ctx, a.Transact, func(ctx context.Context, tx *Tx) ([]T, error) { return Collect(ctx, tx, s, read, args...) })
 	}
 	return listRetried(ctx, a, "", s, read, args)
 }

@@ -114,6 +114,15 @@ func Return[T, R any](ctx context.Context, transact func(context.Context, func(c
 	return result, err
 }
 
+// ReturnBoth is Return for work with two results.
+func ReturnBoth[T, A, B any](ctx context.Context, transact func(context.Context, func(context.Context, T) error) error, work func(context.Context, T) (A, B, error)) (a A, b B, err error) {
+	err = transact(ctx, func(ctx context.Context, tx T) error {
+		a, b, err = work(ctx, tx)
+		return err
+	})
+	return a, b, err
+}
+
 // Snapshot runs work in one transaction that sees one moment, and changes nothing.
 func (a App) Snapshot(ctx context.Context, work func(context.Context, *Tx) error) error {
 	a.begins = BeginSnapshot
