@@ -14,22 +14,20 @@ func (run *operationRun) hasFailed() bool { return run.rec.Error != "" }
 
 // recheckAccount refuses a sale at an account that was replaced since, also one that was
 // only interrupted: nothing is sold there any more, and the current account has neither
-// its prices nor its customers. An account that was connected again sells.
-func (run *operationRun) recheckAccount() error {
+// its prices nor its customers. An account that was connected again sells. It returns
+// hasFailed: what failed is decided again.
+func (run *operationRun) recheckAccount() (failed bool, err error) {
 	if run.latest.ReplacedAt != 0 {
-		return errors.Join(errSuperseded, errAccountChanged())
+		return false, errors.Join(errSuperseded, errAccountChanged())
 	}
-	return nil
+	return run.hasFailed(), nil
 }
 
 // recheckCheckout decides again about a failed checkout: the identity may have a
 // subscription by now.
 func (run *operationRun) recheckCheckout(ctx context.Context) error {
-	if err := run.recheckAccount(); err != nil {
+	if failed, err := run.recheckAccount(); err != nil || !failed {
 		return err
-	}
-	if !run.hasFailed() {
-		return nil
 	}
 	current, err := run.c.currentSubscription(ctx, run.scope, run.rec.Identity)
 	if err != nil {
@@ -48,11 +46,8 @@ func (run *operationRun) recheckCheckout(ctx context.Context) error {
 // recheckReplacement decides again about a failed sale of a subscription that would replace
 // the current one.
 func (run *operationRun) recheckReplacement(ctx context.Context) error {
-	if err := run.recheckAccount(); err != nil {
+	if failed, err := run.recheckAccount(); err != nil || !failed {
 		return err
-	}
-	if !run.hasFailed() {
-		return nil
 	}
 	order, refusal, err := run.decideChangeAgain(ctx)
 	if err != nil {
@@ -109,11 +104,8 @@ func (run *operationRun) recheckRoom(ctx context.Context) error {
 
 // recheckTopUp decides again about a failed top-up.
 func (run *operationRun) recheckTopUp(ctx context.Context) error {
-	if err := run.recheckAccount(); err != nil {
+	if failed, err := run.recheckAccount(); err != nil || !failed {
 		return err
-	}
-	if !run.hasFailed() {
-		return nil
 	}
 	sold, err := run.app.CheckoutByID(ctx, run.rec.ChangeID)
 	if err != nil {

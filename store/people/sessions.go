@@ -122,22 +122,18 @@ func lockCredentials(ctx context.Context, on pg.Querier, user ids.ID) error {
 	return err
 }
 
-// RenewSession is ContinueSession under another token.
-func (e Auth) RenewSession(ctx context.Context, token, renewed string, s Session, content []byte) (there bool, err error) {
-	return e.updateSession(ctx, token, renewed, s, content)
-}
-
 // ContinueSession writes what a session holds now, and reports whether it is still
 // there. One that was ended in the meantime stays ended: a request under way does
 // not bring it back.
 func (e Auth) ContinueSession(ctx context.Context, token string, s Session, content []byte) (there bool, err error) {
-	return e.updateSession(ctx, token, token, s, content)
+	return e.RenewSession(ctx, token, token, s, content)
 }
 
-func (e Auth) updateSession(ctx context.Context, token, next string, s Session, content []byte) (there bool, err error) {
+// RenewSession is ContinueSession under another token.
+func (e Auth) RenewSession(ctx context.Context, token, renewed string, s Session, content []byte) (there bool, err error) {
 	updated, err := pg.ExecSQL(ctx, e.handles.pool, "update session", `
 		UPDATE sessions SET hash = $8, content = $2, user_id = $3, seen_at = $4, expires_at = $5, address = $6, agent = $7 WHERE hash = $1`,
-		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, sessionHash(next))
+		sessionHash(token), content, pg.OrNull(s.UserID), s.SeenAt, s.ExpiresAt, s.Address, s.Agent, sessionHash(renewed))
 	return updated == 1, err
 }
 

@@ -124,17 +124,12 @@ func (a App) MonthlyEntries(ctx context.Context, positions []MonthlyPosition) (f
 
 // monthlyPrice is the price that an event's price number refers to.
 type monthlyPrice struct {
-	number             int64
-	feature, creditKey string
-	revision           int64
-	mode               string
-	cost               pg.Amount
-	quantityPerUnit    int64
-}
-
-func readMonthlyPrice(row pgx.CollectableRow) (p monthlyPrice, err error) {
-	err = row.Scan(&p.number, &p.feature, &p.creditKey, &p.revision, &p.mode, &p.cost, &p.quantityPerUnit)
-	return p, err
+	Number             int64
+	Feature, CreditKey string
+	Revision           int64
+	Mode               string
+	Cost               pg.Amount
+	QuantityPerUnit    int64
 }
 
 // priceMonthly fills in the prices of events.
@@ -143,21 +138,21 @@ func (tx appTx) priceMonthly(ctx context.Context, events []monthlyEntry) error {
 	for _, e := range events {
 		prices[e.price] = monthlyPrice{}
 	}
-	found, err := pg.Collect(ctx, tx, listMonthlyPrices, readMonthlyPrice, slices.Collect(maps.Keys(prices)))
+	found, err := pg.Collect(ctx, tx, listMonthlyPrices, pgx.RowToStructByPos[monthlyPrice], slices.Collect(maps.Keys(prices)))
 	if err != nil {
 		return err
 	}
 	for _, p := range found {
-		prices[p.number] = p
+		prices[p.Number] = p
 	}
 	for i := range events {
 		e := &events[i]
 		p := prices[e.price]
-		if p.number != e.price {
+		if p.Number != e.price {
 			return fmt.Errorf("store: entry %d of wallet %s names price number %d, which does not exist", e.Seq, e.Wallet, e.price)
 		}
-		e.CreditKey, e.Event.Feature, e.Event.FeatureRevision = p.creditKey, p.feature, p.revision
-		e.Event.PricingMode, e.Event.Cost, e.Event.QuantityPerUnit = p.mode, metering.Amount(p.cost).String(), p.quantityPerUnit
+		e.CreditKey, e.Event.Feature, e.Event.FeatureRevision = p.CreditKey, p.Feature, p.Revision
+		e.Event.PricingMode, e.Event.Cost, e.Event.QuantityPerUnit = p.Mode, metering.Amount(p.Cost).String(), p.QuantityPerUnit
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (a App) Reseal(ctx context.Context, wallet ids.ID, in ResealInput) (done bo
 			if err := a.extend(ctx, wallet, chain, chain.seq+size); err != nil {
 				return false, err
 			}
-			if err := a.keepProgress(ctx, wallet, pending, chain.progress(pending.after)); err != nil {
+			if err := a.app.ExecAny(ctx, keepProgress, wallet, pending.after[:], chain.progress(pending.after)); err != nil {
 				return false, err
 			}
 			in.Most -= size
@@ -125,11 +125,6 @@ func (a App) Reseal(ctx context.Context, wallet ids.ID, in ResealInput) (done bo
 			return err == nil, err
 		}
 	}
-}
-
-// keepProgress stores how far the chains were read.
-func (a App) keepProgress(ctx context.Context, wallet ids.ID, pending pendingSeal, progress []byte) error {
-	return a.app.ExecAny(ctx, keepProgress, wallet, pending.after[:], progress)
 }
 
 // errSealMoved means that the identity changed again, or a pass has sealed more entries.

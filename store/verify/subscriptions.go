@@ -104,18 +104,14 @@ func readTermsDifference(row pgx.CollectableRow) (d Difference, err error) {
 	}
 	if !slices.ContainsFunc(sold, func(text []byte) bool {
 		other, err := ledger.ThawTerms(text)
-		return err == nil && sameTerms(terms, other)
+		return err == nil && reflect.DeepEqual(inOrder(terms), inOrder(other))
 	}) {
 		d.Detail = "subscription " + id.String() + " has terms that no change asked for and no price sells"
 	}
 	return d, nil
 }
 
-// sameTerms reports whether terms mean the same: their lists have no order.
-func sameTerms(a, b billing.Terms) bool {
-	return reflect.DeepEqual(inOrder(a), inOrder(b))
-}
-
+// inOrder sorts the lists of terms, whose order says nothing.
 func inOrder(t billing.Terms) billing.Terms {
 	t.Grants = sortedBy(t.Grants, func(g billing.Grant) ids.ID { return g.CreditID })
 	t.Limits = sortedBy(t.Limits, func(l metering.Limit) ids.ID { return l.FeatureID })
