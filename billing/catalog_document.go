@@ -11,6 +11,9 @@ import (
 	"purser/metering"
 )
 
+// MaxItems is how many credits, features and plans an application has, of each kind.
+const MaxItems = 10_000
+
 // MaxCatalogItems is how many credits, features and plans a catalog that is read or
 // applied as a whole can have, of each kind. MaxCatalogTerms is how many limits, grants and
 // multipliers all of its plans can have together: it bounds the memory of a comparison.

@@ -29,6 +29,10 @@ type APIKey struct {
 	ReplacedBy  ids.ID
 }
 
+// MaxKeys is how many keys of an application work at a time, and how many more work on
+// beside their replacements.
+const MaxKeys = 1_000
+
 // lastMoment is the end of the year 9999, the latest time that the API takes.
 const lastMoment = 253402300799999
 

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"purser/fault"
 	"purser/metering"
 	"purser/store/internal/ledger"
@@ -15,8 +13,6 @@ import (
 )
 
 var (
-	countAlertRules = pg.Declare("count alert rules", `SELECT count(*) FROM alert_rules WHERE app_id = $1`)
-
 	insertAlertRule = pg.Declare("insert alert rule", `
 		INSERT INTO alert_rules (app_id, id, org_id, key, kind, credit_id, feature_id, watched_key, thresholds, rearm_percent, quiet_hours, identity, created_at)
 		VALUES ($1, @id, @org_id, @key, @kind, @credit_id, @feature_id, @watched_key, @thresholds::text[]::numeric[], @rearm_percent, @quiet_hours, nullif(@identity, ''), @created_at)`)
@@ -42,9 +38,6 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule, version ...
 		case len(version) > 0 && (created || err == nil) && was.Version() != version[0]:
 			return r, fault.New(fault.RevisionConflict)
 		case created:
-			if err := tx.checkAlertRules(ctx); err != nil {
-				return r, err
-			}
 		case err != nil:
 			return r, err
 		default:
@@ -64,19 +57,13 @@ func (a App) PutAlertRule(ctx context.Context, r metering.AlertRule, version ...
 			return r, err
 		}
 		if created {
+			if err := tx.CheckBound(ctx, ledger.BoundOfAlertRules); err != nil {
+				return r, err
+			}
 			return r, tx.Audit(ctx, "alert-rule.create", r.Key, nil, factsOfAlertRule(r))
 		}
 		return r, tx.Audit(ctx, "alert-rule.update", r.Key, factsOfAlertRule(was), factsOfAlertRule(r))
 	})
-}
-
-// checkAlertRules refuses one more rule past the limit.
-func (tx appTx) checkAlertRules(ctx context.Context) error {
-	number, err := pg.Find(ctx, tx, countAlertRules, pgx.RowTo[int64], pg.ErrNoAppState)
-	if err == nil && number >= metering.MaxAlertRules {
-		err = fault.Newf(fault.InvalidRequest, "An application has at most %d alert rules. Delete one first.", metering.MaxAlertRules)
-	}
-	return err
 }
 
 // resolveAlertRule finds the credit or the feature that a rule names.

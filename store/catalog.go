@@ -93,28 +93,27 @@ func (a App) ApplyCatalog(ctx context.Context, expected string, now int64, sourc
 
 // applyCatalog writes credits before features before plans: each refers to those before.
 func (tx appTx) applyCatalog(ctx context.Context, diff billing.CatalogDiff, now int64) error {
-	if err := writeItems(diff.Credits,
-		func(c metering.Credit) error { return tx.insertCredit(ctx, c) },
-		func(c metering.Credit) error { return tx.updateCredit(ctx, c) }); err != nil {
-		return err
-	}
 	var prices int64
 	for _, item := range diff.Features {
 		if item.Action != billing.CatalogNone {
 			prices++
 		}
 	}
-	if prices > 0 {
-		last, err := tx.AdvanceEpochBy(ctx, prices)
-		if err != nil {
-			return err
-		}
-		number := last - prices
-		if err := writeItems(diff.Features,
-			func(f metering.Feature) error { number++; return tx.insertFeature(ctx, f, number) },
-			func(f metering.Feature) error { number++; return tx.updateFeature(ctx, f, number, now) }); err != nil {
-			return err
-		}
+	// The epoch before new rows, as everything that creates one.
+	last, err := tx.AdvanceEpochBy(ctx, prices)
+	if err != nil {
+		return err
+	}
+	if err := writeItems(diff.Credits,
+		func(c metering.Credit) error { return tx.insertCredit(ctx, c) },
+		func(c metering.Credit) error { return tx.updateCredit(ctx, c) }); err != nil {
+		return err
+	}
+	number := last - prices
+	if err := writeItems(diff.Features,
+		func(f metering.Feature) error { number++; return tx.insertFeature(ctx, f, number) },
+		func(f metering.Feature) error { number++; return tx.updateFeature(ctx, f, number, now) }); err != nil {
+		return err
 	}
 	return writeItems(diff.Plans,
 		func(p billing.Plan) error { return tx.insertPlan(ctx, p) },

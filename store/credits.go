@@ -28,7 +28,7 @@ var (
 // CreateCredit keeps a new credit, unless its key is taken.
 func (a App) CreateCredit(ctx context.Context, c metering.Credit) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.insertCredit(ctx, c); err != nil {
+		if err := tx.InsertBounded(ctx, ledger.BoundOfCredits, func() error { return tx.insertCredit(ctx, c) }); err != nil {
 			return err
 		}
 		return tx.Audit(ctx, "credit.create", c.Key, nil, factsOfCredit(c))

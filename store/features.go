@@ -7,6 +7,7 @@ import (
 
 	"purser/fault"
 	"purser/metering"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 )
 
@@ -64,6 +65,9 @@ func (a App) CreateFeature(ctx context.Context, f metering.Feature) (metering.Fe
 			return f, err
 		}
 		if err := tx.insertFeature(ctx, f, number); err != nil {
+			return f, err
+		}
+		if err := tx.CheckBound(ctx, ledger.BoundOfFeatures); err != nil {
 			return f, err
 		}
 		return f, tx.Audit(ctx, "feature.create", f.Key, nil, factsOfFeature(f))

@@ -10,6 +10,7 @@ import (
 	"purser/ids"
 	"purser/keys"
 	"purser/notify"
+	"purser/store/internal/ledger"
 	"purser/store/internal/pg"
 	"purser/store/people"
 	"purser/tenancy"
@@ -79,7 +80,7 @@ func (a App) readKey(row pgx.CollectableRow) (keys.APIKey, error) {
 // key with the same id is refused: the form was sent twice.
 func (a App) CreateKey(ctx context.Context, k keys.APIKey, mails ...people.Mail) error {
 	return a.transact(ctx, func(ctx context.Context, tx appTx) error {
-		if err := tx.insertKey(ctx, k); err != nil {
+		if err := tx.InsertBounded(ctx, ledger.BoundOfKeys, func() error { return tx.insertKey(ctx, k) }, k.CreatedAt); err != nil {
 			return err
 		}
 		if err := pg.QueueMail(ctx, tx.Conn, mails...); err != nil {
@@ -246,6 +247,11 @@ func (a App) RotateKey(ctx context.Context, id ids.ID, rotate func(keys.APIKey) 
 		}
 		if err := tx.retireKey(ctx, r.Old); err != nil {
 			return err
+		}
+		if !r.Old.Revoked {
+			if err := tx.CheckBound(ctx, ledger.BoundOfReplacedKeys, r.New.CreatedAt); err != nil {
+				return err
+			}
 		}
 		if err := pg.QueueMail(ctx, tx.Conn, mails...); err != nil {
 			return err

@@ -46,7 +46,7 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 		if p, err = make(catalog); err != nil {
 			return p, err
 		}
-		if err := tx.insertPlan(ctx, p); err != nil {
+		if err := tx.InsertBounded(ctx, ledger.BoundOfPlans, func() error { return tx.insertPlan(ctx, p) }); err != nil {
 			return p, err
 		}
 		return p, tx.Audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))

@@ -4,6 +4,12 @@ package main
 var accountMutants = []mutant{
 	bug("applications of an organization are not bounded", "./store", "TestApplicationsOfAnOrganizationAreBounded",
 		once("store/people/org.go", "if number >= MaxApplications {", "if number > MaxApplications {")),
+	bug("API keys of an application are not bounded", "./store", "TestKeysOfAnApplicationAreBounded",
+		once("store/internal/ledger/bounds.go", "if err == nil && number > b.most {", "if err == nil && number > b.most+1 {")),
+	bug("two API keys at once pass the limit", "./store", "TestAKeyWaitsForTheOneBefore",
+		once("store/internal/ledger/bounds.go", "\tif _, err := tx.AdvanceEpochBy(ctx, 0); err != nil {\n\t\treturn err\n\t}\n", "")),
+	bug("a rotation counts against the limit of keys", "./store", "TestKeysOfAnApplicationAreBounded",
+		once("store/internal/ledger/bounds.go", "IS NOT TRUE AND replaced_by IS NULL`", "IS NOT TRUE`")),
 	bug("open invitations of an organization are not bounded", "./store", "TestOpenInvitationsAreBounded",
 		once("store/people/invitations.go", "if open >= MaxOpenInvitations {", "if open > MaxOpenInvitations {")),
 	bug("members of an organization are not bounded", "./store", "TestMembersAndMembershipsAreBounded",
