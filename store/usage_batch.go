@@ -39,6 +39,7 @@ type appBatch struct {
 	step      int64 // of the versions that the batch writes
 	// missingWallets are identities without a wallet whose request would be accepted.
 	missingWallets []string
+	ensured        []string // those that this attempt creates
 }
 
 func newAppBatch(scope tenancy.Scope) *appBatch {

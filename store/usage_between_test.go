@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"purser/fault"
 	"purser/ids"
 	"purser/metering"
 	"purser/store"
@@ -123,6 +124,33 @@ func TestPriceFallsWhileAWalletIsMade(t *testing.T) {
 		if o.String() != "accepted" || len(stored[o.use.EventID]) != 1 || stored[o.use.EventID][0] != o.use.TransactionID {
 			t.Errorf("%q is %s, and stored as %v", o.use.EventID, o, stored[o.use.EventID])
 		}
+	}
+	soundBooks(t, url, s.tenant)
+}
+
+// TestARepeatedUseOfAnErasedCustomerMakesNoWallet has another node accept a first, free use
+// and erases its customer at the moment at which a batch goes back to make the wallet of the
+// same use: it is a duplicate by then, and nothing else needs the wallet.
+func TestARepeatedUseOfAnErasedCustomerMakesNoWallet(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, proxy := newProxiedShop(t, url, 2)
+	free := featureOf("free", "tokens")
+	free.Cost = 0
+	s.newFeature(t, free)
+	proxy.Before("ROLLBACK", func() {
+		if d, err := s.nodes[1].usage.Track(s.useOf("free", "ann", "repeated")); answer(d, err) != "accepted" {
+			t.Errorf("the first is %s", answer(d, err))
+		}
+		if _, _, err := s.on(s.nodes[1]).Erase(t.Context(), erasureOf("ann")); err != nil {
+			t.Error(err)
+		}
+	})
+	if d, err := s.nodes[0].usage.Track(s.useOf("free", "ann", "repeated")); answer(d, err) != "duplicate" {
+		t.Errorf("the repeated one is %s", answer(d, err))
+	}
+	if w, err := s.on(s.nodes[1]).Wallet(t.Context(), "ann"); !fault.Is(err, fault.WalletNotFound) {
+		t.Errorf("the erased customer has the wallet %s, %v", w.ID, err)
 	}
 	soundBooks(t, url, s.tenant)
 }

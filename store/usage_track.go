@@ -44,8 +44,8 @@ func (l *lane) track(requests []*request) {
 	l.engine.runUntilResolved(l.writes, rest, l.pessimistic)
 }
 
-// errWalletMissing is for a request that is accepted only because the catalog changed
-// between the two reads of one attempt. The next attempt creates its wallet.
+// errWalletMissing is for a request that is accepted, or no longer, only because something
+// changed between the two reads of one attempt. The next attempt creates its wallet, or none.
 var errWalletMissing = errors.New("store: an accepted request has no wallet")
 
 // attempt is one attempt at a batch, in a transaction of its own.
@@ -205,7 +205,7 @@ func (l *lane) pessimistic(ctx context.Context, conn *pgx.Conn, batches []*appBa
 		}
 		for _, b := range batches {
 			b.decide(now)
-			if len(b.missingWallets) > 0 {
+			if len(b.missingWallets) > 0 || slices.ContainsFunc(b.ensured, func(made string) bool { return b.wallets[made] == nil || b.wallets[made].seq == 0 }) {
 				return errWalletMissing
 			}
 		}
@@ -307,7 +307,7 @@ func (b *appBatch) ensureMissingWallets(pipe *wire.Pipe, now int64) {
 		made.ID(ids.New())
 		identities.Text(identity)
 	}
-	b.missingWallets = nil
+	b.ensured, b.missingWallets = b.missingWallets, nil
 	pipe.Send(ledger.EnsureWallets, nil, b.scope.AppID[:], made.Encode(nil), identities.Encode(nil), int8Param(b.appTime(now)))
 }
 
