@@ -198,11 +198,15 @@ func list[T any](ctx context.Context, p *verifyPass, s pg.Statement, read pgx.Ro
 
 // setForVerification applies the settings in one round trip.
 func (tx appTx) setForVerification(ctx context.Context) error {
-	settings := prepareVerification
+	var err error
 	if tx.Distributed {
-		settings = prepareDistributed
+		_, err = tx.Conn.Exec(ctx, prepareDistributed)
+	} else {
+		rows, _ := tx.Conn.Query(ctx, prepareVerification) // Exec without arguments would parse it each time
+		rows.Close()
+		err = rows.Err()
 	}
-	if _, err := tx.Conn.Exec(ctx, settings); err != nil {
+	if err != nil {
 		return fmt.Errorf("store: settings of the verification: %w", err)
 	}
 	return nil

@@ -220,15 +220,23 @@ var (
 	CommitTx      = TxCommand{"purser_commit", "COMMIT"}
 )
 
+// clockName is the name under which connections prepare readClock.
+const clockName = "purser_clock"
+
 // begin opens a transaction and names its application to the row-level policies,
 // in one round trip. The two are messages of their own, and not prepared: the
 // text differs for each application. The clock is zero unless the application is Clocked.
 func (a App) begin(ctx context.Context, conn *pgx.Conn) (clock int64, err error) {
+	if a.clocked {
+		if _, err := conn.Prepare(ctx, clockName, readClock); err != nil { // free the second time
+			return 0, err
+		}
+	}
 	pipeline := conn.PgConn().StartPipeline(ctx)
 	pipeline.SendQueryParams(a.beginCommand(), nil, nil, nil, nil)
 	pipeline.SendQueryParams(SetApplication(a.Scope.AppID), nil, nil, nil, nil)
 	if a.clocked {
-		pipeline.SendQueryParams(readClock, nil, nil, nil, nil)
+		pipeline.SendQueryPrepared(clockName, nil, nil, nil)
 	}
 	err = pipeline.Sync()
 	for err == nil {
