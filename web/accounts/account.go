@@ -55,9 +55,7 @@ func accountPage(req *site.Request, rename, password component.Draft) (templ.Com
 func (s *Pages) renameAccount(req *site.Request) (site.Response, error) {
 	f := req.Form
 	name, err := tenancy.ParseName(f.Text("name"))
-	if err := f.Check("name", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("name", err)
 	if !f.OK() {
 		view, err := accountPage(req, f.Draft("name"), component.Draft{})
 		return site.Invalid(view), err
@@ -80,9 +78,7 @@ func passwordForm(req *site.Request, d component.Draft) templ.Component {
 // changePassword requires the current password, so it needs no reauthentication.
 func (s *Pages) changePassword(req *site.Request) (site.Response, error) {
 	f := req.Form
-	if err := f.Check("password", checkChoice(req, f.Raw("password"), req.User, req.Orgs)); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("password", checkChoice(req, f.Raw("password"), req.User, req.Orgs))
 	if f.OK() && f.Raw("password") == f.Raw("current") {
 		f.Fail("password", "This is your current password. Choose a different one.")
 	}

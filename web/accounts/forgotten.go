@@ -28,9 +28,7 @@ func (s *Pages) forgot(req *site.Request) (site.Response, error) {
 	}
 	f := req.Form
 	email, err := tenancy.ParseEmail(f.Text("email"))
-	if err := f.Check("email", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("email", err)
 	if !f.OK() {
 		return site.Invalid(accountpage.ForgotPage(accountpage.Forgot{Draft: f.Draft("email")})), nil
 	}
@@ -94,9 +92,7 @@ func (s *Pages) resetPassword(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	if err := f.Check("password", checkChoice(req, f.Raw("password"), user, loaded.Organizations)); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("password", checkChoice(req, f.Raw("password"), user, loaded.Organizations))
 	if !f.OK() {
 		return resetForm(f.Draft(), link, user), nil
 	}

@@ -36,24 +36,15 @@ func inviteForm(req *site.Request, access orgpage.AccessForm) orgpage.Invite {
 func (s *Pages) invite(req *site.Request) (site.Response, error) {
 	f := req.Form
 	note, err := tenancy.ParseName(f.Text("note"))
-	if err := f.Check("note", err); err != nil {
-		return site.Response{}, err
-	}
-	given, err := readAccess(f)
-	if err != nil {
-		return site.Response{}, err
-	}
+	f.Check("note", err)
+	given := readAccess(f)
 	email := ""
 	if s.Mail != nil && f.Text("email") != "" {
 		email, err = tenancy.ParseEmail(f.Text("email"))
-		if err := f.Check("email", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("email", err)
 	}
 	if f.OK() {
-		if err := f.Check("role", req.Member.CheckInvite(given)); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("role", req.Member.CheckInvite(given))
 	}
 	if !f.OK() {
 		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("id", "note", "email"), given)))), nil
@@ -82,9 +73,7 @@ func (s *Pages) invite(req *site.Request) (site.Response, error) {
 	if fault.Is(err, fault.AlreadyExists) {
 		return site.Conflict(orgpage.InvitedBeforePage(orgpage.InvitationMade{Frame: req.Frame("Invitation", "members"), Note: note, Done: req.OrgPath("members")})), nil
 	}
-	if err := f.Check(field, err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check(field, err)
 	if !f.OK() {
 		return site.Invalid(orgpage.InvitePage(inviteForm(req, accessForm(req, f.Draft("id", "note", "email"), given)))), nil
 	}
@@ -156,9 +145,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 	f := req.Form
 	joining := people.Acceptance{User: req.User}
 	if !req.IsSignedIn() {
-		if joining.User, err = newUser(req, invited.Organization); err != nil {
-			return site.Response{}, err
-		}
+		joining.User = newUser(req, invited.Organization)
 		if f.OK() {
 			if joining.Encoded, err = s.hashForLink(req, proof{step: "invitation"}); err != nil {
 				return site.Response{}, err
@@ -173,9 +160,7 @@ func (s *Pages) accept(req *site.Request) (site.Response, error) {
 		if !req.IsSignedIn() && fault.Is(err, fault.AlreadyExists) {
 			field = "email"
 		}
-		if err := f.Check(field, err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check(field, err)
 	}
 	if !f.OK() {
 		invited.Draft = f.Draft("name", "email")

@@ -90,29 +90,25 @@ func accessForm(req *site.Request, d component.Draft, chosen tenancy.Access) org
 
 // readAccess reads the chosen role and permissions. Permissions checked for another role are
 // ignored.
-func readAccess(f *site.Form) (tenancy.Access, error) {
+func readAccess(f *site.Form) tenancy.Access {
 	var custom []string
 	if f.Text("role") == string(tenancy.Custom) {
 		custom = f.List("permission")
 	}
 	access, err := tenancy.ParseAccess(f.Text("role"), custom)
-	return access, f.Check("role", err)
+	f.Check("role", err)
+	return access
 }
 
 func (s *Pages) changeMember(req *site.Request, p people.MemberProfile) (site.Response, error) {
 	f := req.Form
-	given, err := readAccess(f)
-	if err != nil {
-		return site.Response{}, err
-	}
+	given := readAccess(f)
 	if f.OK() {
 		err := req.Organization().ChangeMember(req.Context, p.UserID, given, f.Raw("version"))
 		if fault.Is(err, fault.RevisionConflict) {
 			return memberConflict(req, given)
 		}
-		if err := f.Check("role", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("role", err)
 	}
 	if !f.OK() {
 		return site.Invalid(orgpage.MemberEditPage(memberEdit(req, p, accessForm(req, f.Draft(), given), f.Raw("version")))), nil

@@ -45,14 +45,10 @@ func (s *Pages) createOrganization(req *site.Request) (site.Response, error) {
 	}
 	f := req.Form
 	org, err := tenancy.NewOrganization(f.NewID(ids.Organization, req.User.ID, "name"), f.Text("name"), s.Now())
-	if err := f.Check("name", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("name", err)
 	if f.OK() {
 		org, err = req.UserStore().CreateOrganization(req.Context, org, req.Actor())
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		return site.Invalid(orgpage.OrganizationNewPage(orgpage.OrganizationNew{Draft: f.Draft("id", "name"), Frame: req.Frame("New organization", "")})), nil
@@ -100,14 +96,10 @@ func (s *Pages) createApplication(req *site.Request) (site.Response, error) {
 		f.Fail("mode", "Select an environment.")
 	}
 	app, err := tenancy.NewApplication(f.NewID(ids.Application, req.Org.ID, "name", "mode"), req.Org, f.Text("name"), mode == "live", s.Now())
-	if err := f.Check("name", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("name", err)
 	if f.OK() {
 		app, err = req.Organization().CreateApplication(req.Context, app)
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		return site.Invalid(orgpage.ApplicationNewPage(orgpage.ApplicationNew{
@@ -158,9 +150,7 @@ func (s *Pages) setFactorRequirement(req *site.Request) (site.Response, error) {
 func (s *Pages) renameOrganization(req *site.Request) (site.Response, error) {
 	f := req.Form
 	renamed, err := req.Org.Rename(f.Text("name"))
-	if err := f.Check("name", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("name", err)
 	if !f.OK() {
 		view := organizationSettings(req, f.Draft("name"))
 		view.Version = f.Raw("version")

@@ -130,10 +130,7 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	bootstrap, err := s.readBootstrap(req)
-	if err != nil {
-		return site.Response{}, err
-	}
+	bootstrap := s.readBootstrap(req)
 	if !f.OK() {
 		return site.Invalid(accountpage.SetupPage(accountpage.Setup{Draft: f.Draft("name", "email", "organization", "application"), Action: setupPath(link), ByMail: s.Mail != nil})), nil
 	}
@@ -151,39 +148,29 @@ func (s *Pages) setup(req *site.Request) (site.Response, error) {
 }
 
 // readBootstrap parses the form.
-func (s *Pages) readBootstrap(req *site.Request) (found people.Bootstrap, err error) {
+func (s *Pages) readBootstrap(req *site.Request) (found people.Bootstrap) {
 	f, now := req.Form, s.Now()
-	found.User, err = newUser(req, f.Text("organization"), f.Text("application"))
-	if err != nil {
-		return found, err
-	}
+	found.User = newUser(req, f.Text("organization"), f.Text("application"))
+	var err error
 	found.Org, err = tenancy.NewOrganization(ids.New(), f.Text("organization"), now)
-	if err := f.Check("organization", err); err != nil {
-		return found, err
-	}
+	f.Check("organization", err)
 	found.App, err = tenancy.NewApplication(ids.New(), found.Org, f.Text("application"), false, now)
-	if err := f.Check("application", err); err != nil {
-		return found, err
-	}
+	f.Check("application", err)
 	found.By = actorFor(req, found.User)
-	return found, nil
+	return found
 }
 
 // newUser reads the fields of a new account. The password must not contain the given
 // names.
-func newUser(req *site.Request, names ...string) (u tenancy.User, err error) {
+func newUser(req *site.Request, names ...string) tenancy.User {
 	f := req.Form
-	u = tenancy.User{ID: ids.New(), CreatedAt: req.Site.Now()}
-	u.Name, err = tenancy.ParseName(f.Text("name"))
-	if err := f.Check("name", err); err != nil {
-		return u, err
-	}
-	u.Email, err = tenancy.ParseEmail(f.Text("email"))
-	if err := f.Check("email", err); err != nil {
-		return u, err
-	}
-	err = checkChoice(req, f.Raw("password"), u, req.Orgs, names...)
-	return u, f.Check("password", err)
+	name, err := tenancy.ParseName(f.Text("name"))
+	f.Check("name", err)
+	email, err := tenancy.ParseEmail(f.Text("email"))
+	f.Check("email", err)
+	u := tenancy.User{ID: ids.New(), Name: name, Email: email, CreatedAt: req.Site.Now()}
+	f.Check("password", checkChoice(req, f.Raw("password"), u, req.Orgs, names...))
+	return u
 }
 
 // actorFor is the audit actor of a request that creates its own account.

@@ -156,9 +156,7 @@ func (s *Pages) copyCatalog(req *site.Request) (site.Response, error) {
 			diff, _, err := s.Store.App(target.Scope()).By(req.Actor()).ApplyCatalog(req.Context, f.Text("version"), s.Now(), req.App.Name, func(stored billing.CatalogState) (billing.CatalogDiff, error) {
 				return stored.Compare(source.Draft(), billing.CatalogOptions{NewID: ids.New, Now: s.Now()})
 			})
-			if err := f.Check("", err); err != nil {
-				return site.Response{}, err
-			}
+			f.Check("", err)
 			if f.OK() {
 				s.Cashier.Wake(target.Scope())
 				return req.Done(req.OrgPath("a", target.Slug, "plans"), "Copied from "+req.App.Name+": "+

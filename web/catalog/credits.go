@@ -40,9 +40,7 @@ func (s *Pages) createCredit(req *site.Request) (site.Response, error) {
 		if err == nil {
 			err = req.Tenant().CreateCredit(req.Context, credit)
 		}
-		if err := f.Check("key", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("key", err)
 	}
 	if !f.OK() {
 		form := catalogpage.CreditForm{New: true, Key: f.Text("key"), Name: f.Text("name"), Unit: f.Text("unit")}
@@ -69,9 +67,7 @@ func (s *Pages) updateCredit(req *site.Request, stored metering.Credit) (site.Re
 		if fault.Is(err, fault.RevisionConflict) {
 			return creditConflict(req, typed)
 		}
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		typed.Problems = f.Problems

@@ -52,9 +52,7 @@ func (s *Pages) createFeature(req *site.Request) (site.Response, error) {
 		if err == nil {
 			_, err = req.Tenant().CreateFeature(req.Context, feature)
 		}
-		if err := checkFeature(f, "key", err); err != nil {
-			return site.Response{}, err
-		}
+		checkFeature(f, "key", err)
 	}
 	if !f.OK() {
 		view, err := featureForm(req, catalogpage.FeatureForm{New: true, Values: typedFeature(f), Answered: component.Answered{Problems: f.Problems}})
@@ -89,9 +87,7 @@ func (s *Pages) updateFeature(req *site.Request, stored metering.Feature) (site.
 		if fault.Is(err, fault.RevisionConflict) {
 			return featureConflict(req, f)
 		}
-		if err := checkFeature(f, "", err); err != nil {
-			return site.Response{}, err
-		}
+		checkFeature(f, "", err)
 	}
 	if !f.OK() {
 		// Read again: the feature may have been locked after the first read.
@@ -106,17 +102,17 @@ func (s *Pages) updateFeature(req *site.Request, stored metering.Feature) (site.
 
 // checkFeature adds the store's refusal to the form. A deleted credit is a validation
 // error, not a 404.
-func checkFeature(f *site.Form, field string, err error) error {
+func checkFeature(f *site.Form, field string, err error) {
 	switch {
 	case fault.Is(err, fault.CreditNotFound):
 		f.Fail("credit", "This credit no longer exists. Select another one.")
-		return nil
 	case fault.Is(err, fault.DeduplicationLocked):
-		return f.Check("deduplication", err)
+		f.Check("deduplication", err)
 	case fault.Is(err, fault.PricingLocked), fault.Is(err, fault.CallbackMultiplier):
-		return f.Check("pricing_mode", err)
+		f.Check("pricing_mode", err)
+	default:
+		f.Check(field, err)
 	}
-	return f.Check(field, err)
 }
 
 func featureConflict(req *site.Request, f *site.Form) (site.Response, error) {

@@ -11,9 +11,8 @@ import (
 	"purser/web/site"
 )
 
-// readPlan parses the form into the draft, but for key and name. Validation errors are added to the form; only
-// internal errors are returned.
-func readPlan(req *site.Request, f *site.Form, typed catalogpage.PlanValues, draft *billing.PlanDraft) error {
+// readPlan parses the form into the draft, but for key and name.
+func readPlan(req *site.Request, f *site.Form, typed catalogpage.PlanValues, draft *billing.PlanDraft) {
 	draft.Interval = site.Choice(f, "interval", billing.Month, billing.Year)
 	draft.TopupsEnabled, draft.Active = typed.TopupsEnabled, typed.Active
 	draft.Currency = typed.Currency
@@ -25,7 +24,7 @@ func readPlan(req *site.Request, f *site.Form, typed catalogpage.PlanValues, dra
 	draft.Limits = readLimits(f, typed.Limits)
 	draft.Grants = readGrants(f, typed.Grants)
 	draft.Multipliers = readMultipliers(f, typed.Multipliers)
-	return checkReferences(req, f, typed)
+	f.Check("", checkReferences(req, f, typed))
 }
 
 func readMoney(f *site.Form, field, currency string) int64 {

@@ -70,16 +70,12 @@ func (s *Pages) createPlan(req *site.Request) (site.Response, error) {
 		return site.Show(view), err
 	}
 	draft := billing.PlanDraft{Key: f.CatalogKey("key"), Name: f.CatalogName("name")}
-	if err := readPlan(req, f, typed, &draft); err != nil {
-		return site.Response{}, err
-	}
+	readPlan(req, f, typed, &draft)
 	if f.OK() {
 		_, err := req.Tenant().CreatePlan(req.Context, draft, func(catalog billing.Catalog) (billing.Plan, error) {
 			return billing.NewPlan(ids.New(), draft, catalog, req.Site.Now())
 		})
-		if err := checkPlan(f, "key", err); err != nil {
-			return site.Response{}, err
-		}
+		checkPlan(f, "key", err)
 		req.NotifyCashier()
 	}
 	if !f.OK() {
@@ -129,9 +125,7 @@ func (s *Pages) updatePlan(req *site.Request, stored billing.Plan) (site.Respons
 	}
 	var draft billing.PlanDraft
 	name := f.Edited("name", stored.Name, f.CatalogName)
-	if err := readPlan(req, f, typed, &draft); err != nil {
-		return site.Response{}, err
-	}
+	readPlan(req, f, typed, &draft)
 	if f.OK() {
 		_, err := req.Tenant().UpdatePlan(req.Context, stored.Key, billing.PlanPatch{
 			ExpectedRevision: &revision,
@@ -148,9 +142,7 @@ func (s *Pages) updatePlan(req *site.Request, stored billing.Plan) (site.Respons
 		if fault.Is(err, fault.RevisionConflict) {
 			return planConflict(req, typed)
 		}
-		if err := checkPlan(f, "", err); err != nil {
-			return site.Response{}, err
-		}
+		checkPlan(f, "", err)
 		req.NotifyCashier()
 	}
 	if !f.OK() {
@@ -162,17 +154,17 @@ func (s *Pages) updatePlan(req *site.Request, stored billing.Plan) (site.Respons
 
 // checkPlan adds the store's refusal to the field it concerns. A feature or credit
 // deleted in the meantime is a validation error, not a 404.
-func checkPlan(f *site.Form, field string, err error) error {
+func checkPlan(f *site.Form, field string, err error) {
 	switch {
 	case fault.Is(err, fault.AmountTooSmall), fault.Is(err, fault.AmountNotChargeable):
-		return f.Check("amount", err)
+		f.Check("amount", err)
 	case fault.Is(err, fault.CallbackMultiplier):
-		return f.Check("multipliers", err)
+		f.Check("multipliers", err)
 	case fault.Is(err, fault.FeatureNotFound), fault.Is(err, fault.CreditNotFound):
 		f.Fail("", "A feature or credit in this plan no longer exists. Check the rows below.")
-		return nil
+	default:
+		f.Check(field, err)
 	}
-	return f.Check(field, err)
 }
 
 func planConflict(req *site.Request, yours catalogpage.PlanValues) (site.Response, error) {

@@ -113,9 +113,7 @@ func putAlertRule(req *site.Request, f *site.Form, form settingspage.AlertRuleFo
 		case conflict:
 			return alertConflict(req, f, form)
 		}
-		if err := f.Check("threshold-1", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("threshold-1", err)
 	}
 	if !f.OK() {
 		if form.New {

@@ -51,10 +51,7 @@ func (s *Pages) createKey(req *site.Request) (site.Response, error) {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of keys.")
 	}
 	id := site.IDFor(req.App.ID, number)
-	spec, err := keySpec(req, f, id)
-	if err != nil {
-		return site.Response{}, err
-	}
+	spec := keySpec(req, f, id)
 	if !f.OK() {
 		form := keyForm(req, number, f.Text("from"), keyspage.KeyValues{
 			Name: f.Text("name"), Preset: f.Text("preset"), Permissions: f.List("permissions"), Lifetime: f.Text("lifetime"),
@@ -84,18 +81,15 @@ func (s *Pages) createKey(req *site.Request) (site.Response, error) {
 
 // keySpec parses the form. Permissions checked before another preset was chosen are
 // ignored.
-func keySpec(req *site.Request, f *site.Form, id ids.ID) (spec keys.Spec, err error) {
-	spec = keys.Spec{ID: id, App: req.App, CreatedBy: req.User.ID}
+func keySpec(req *site.Request, f *site.Form, id ids.ID) keys.Spec {
+	spec := keys.Spec{ID: id, App: req.App, CreatedBy: req.User.ID}
+	var err error
 	spec.Name, err = tenancy.ParseName(f.Text("name"))
-	if err := f.Check("name", err); err != nil {
-		return spec, err
-	}
+	f.Check("name", err)
 	spec.Preset = site.Choice(f, "preset", keys.Presets()...)
 	if spec.Preset == keys.Custom {
 		spec.Custom, err = tenancy.ParsePermissions(f.List("permissions"))
-		if err := f.Check("permissions", err); err != nil {
-			return spec, err
-		}
+		f.Check("permissions", err)
 		if spec.Custom.IsEmpty() {
 			f.Fail("permissions", "Select at least one permission, or choose another access level.")
 		}
@@ -109,7 +103,7 @@ func keySpec(req *site.Request, f *site.Form, id ids.ID) (spec keys.Spec, err er
 	if days := lifetimes[site.Choice(f, "lifetime", values...)]; days > 0 {
 		spec.ExpiresAt = req.Site.Now() + days*dayInMilliseconds
 	}
-	return spec, nil
+	return spec
 }
 
 func keyForm(req *site.Request, id ids.ID, from string, values keyspage.KeyValues) keyspage.KeyForm {

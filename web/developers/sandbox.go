@@ -86,7 +86,7 @@ var sandboxSteps = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.
 // advanceSandbox moves the clock. The form says from which time, so that a form that is
 // sent twice moves it once.
 func (s *Pages) advanceSandbox(req *site.Request) (site.Response, error) {
-	return s.sandboxAction(req, func(f *site.Form) (string, error) {
+	return s.sandboxAction(req, func(f *site.Form) string {
 		from, err := strconv.ParseInt(f.Text("from"), 10, 64)
 		step, known := sandboxSteps[f.Text("by")]
 		to := from + step.Milliseconds()
@@ -98,7 +98,7 @@ func (s *Pages) advanceSandbox(req *site.Request) (site.Response, error) {
 		}
 		if err != nil || !known || to < from {
 			f.Fail("to", "Enter a time after the current one.")
-			return "", nil
+			return ""
 		}
 		// Before the page's own deadline, by which the session with the message is saved.
 		deadline, _ := req.Context.Deadline()
@@ -106,54 +106,56 @@ func (s *Pages) advanceSandbox(req *site.Request) (site.Response, error) {
 		defer cancel()
 		now, err := s.Controls.Advance(ctx, req.App.ID, to)
 		if errors.Is(err, context.DeadlineExceeded) {
-			return "Still advancing: the clock stopped on its way. Press the button again to continue.", nil
+			return "Still advancing: the clock stopped on its way. Press the button again to continue."
 		}
-		return "Sandbox time is now " + component.InstantText(now) + ".", f.Check("to", err)
+		f.Check("to", err)
+		return "Sandbox time is now " + component.InstantText(now) + "."
 	})
 }
 
 func (s *Pages) refundInSandbox(req *site.Request) (site.Response, error) {
-	return s.sandboxAction(req, func(f *site.Form) (string, error) {
-		checkout, err := ids.Parse(ids.Checkout, f.Text("checkout"))
-		if err != nil {
-			return "", fault.New(fault.PathNotFound)
-		}
+	return s.sandboxAction(req, func(f *site.Form) string {
+		checkout, _ := ids.Parse(ids.Checkout, f.Text("checkout")) // zero is no checkout's
 		sold, err := req.Payments().CheckoutByID(req.Context, checkout)
 		if errors.Is(err, payments.ErrUnknown) {
-			return "", fault.New(fault.PathNotFound)
+			err = fault.New(fault.PathNotFound)
 		}
 		if err == nil {
-			var cents int64
-			cents, err = s.Controls.Refund(req.Context, req.App.ID, f.Text("checkout"))
-			sold.AmountCents = cents
+			sold.AmountCents, err = s.Controls.Refund(req.Context, req.App.ID, f.Text("checkout"))
 		}
-		return "Refunded " + component.MoneyText(sold.AmountCents, sold.Currency) + ". Its credits are taken back.", f.Check("", err)
+		f.Check("", err)
+		return "Refunded " + component.MoneyText(sold.AmountCents, sold.Currency) + ". Its credits are taken back."
 	})
 }
 
 func (s *Pages) disputeInSandbox(req *site.Request) (site.Response, error) {
-	return s.sandboxAction(req, func(f *site.Form) (string, error) {
+	return s.sandboxAction(req, func(f *site.Form) string {
 		outcome := f.Text("outcome")
-		return "Dispute opened. Outcome: " + outcome + ".", f.Check("", s.Controls.Dispute(req.Context, req.App.ID, f.Text("checkout"), outcome))
+		f.Check("", s.Controls.Dispute(req.Context, req.App.ID, f.Text("checkout"), outcome))
+		return "Dispute opened. Outcome: " + outcome + "."
 	})
 }
 
 func (s *Pages) sandboxWebhooks(req *site.Request) (site.Response, error) {
-	return s.sandboxAction(req, func(f *site.Form) (string, error) {
+	return s.sandboxAction(req, func(f *site.Form) string {
 		switch f.Text("do") {
 		case "hold":
-			return "Webhooks are held.", f.Check("", s.Controls.Hold(req.Context, req.App.ID, true))
+			f.Check("", s.Controls.Hold(req.Context, req.App.ID, true))
+			return "Webhooks are held."
 		case "release":
-			return "Webhooks released and applied.", f.Check("", s.Controls.Hold(req.Context, req.App.ID, false))
+			f.Check("", s.Controls.Hold(req.Context, req.App.ID, false))
+			return "Webhooks released and applied."
 		case "replay":
-			return "The last 10 webhooks were sent again. Nothing is credited twice.", f.Check("", s.Controls.Replay(req.Context, req.App.ID, 10))
+			f.Check("", s.Controls.Replay(req.Context, req.App.ID, 10))
+			return "The last 10 webhooks were sent again. Nothing is credited twice."
 		}
-		return "", fault.New(fault.PathNotFound)
+		f.Check("", fault.New(fault.PathNotFound))
+		return ""
 	})
 }
 
 // sandboxAction runs an action of the panel and returns to it.
-func (s *Pages) sandboxAction(req *site.Request, run func(*site.Form) (message string, err error)) (site.Response, error) {
+func (s *Pages) sandboxAction(req *site.Request, run func(*site.Form) (message string)) (site.Response, error) {
 	provider, err := s.requireSandbox(req)
 	if err != nil {
 		return site.Response{}, err
@@ -162,10 +164,7 @@ func (s *Pages) sandboxAction(req *site.Request, run func(*site.Form) (message s
 		return site.Response{}, fault.New(fault.PathNotFound)
 	}
 	f := req.Form
-	message, err := run(f)
-	if err != nil {
-		return site.Response{}, err
-	}
+	message := run(f)
 	if f.OK() {
 		return req.Done(req.AppPath("sandbox"), message)
 	}

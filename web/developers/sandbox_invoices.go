@@ -55,19 +55,21 @@ func (s *Pages) sandboxSubscriptions(req *site.Request) (rows []settingspage.San
 
 // payInSandbox pays an open invoice, or has its payment declined.
 func (s *Pages) payInSandbox(req *site.Request) (site.Response, error) {
-	return s.sandboxAction(req, func(f *site.Form) (string, error) {
+	return s.sandboxAction(req, func(f *site.Form) string {
 		reason, err := s.Controls.PayInvoice(req.Context, req.App.ID, f.Text("invoice"), f.Text("do") == "pay")
-		if err != nil || reason == "" {
-			return "Invoice paid.", f.Check("", err)
+		f.Check("", err)
+		if reason == "" {
+			return "Invoice paid."
 		}
-		return "The payment failed: " + reason + " The invoice stays open.", nil
+		return "The payment failed: " + reason + " The invoice stays open."
 	})
 }
 
 // failInSandbox makes later renewals of a subscription fail.
 func (s *Pages) failInSandbox(req *site.Request) (site.Response, error) {
-	return s.sandboxAction(req, func(f *site.Form) (string, error) {
-		return "The next renewal will fail. Advance the clock past it.", f.Check("", s.Controls.FailRenewals(req.Context, req.App.ID, f.Text("subscription")))
+	return s.sandboxAction(req, func(f *site.Form) string {
+		f.Check("", s.Controls.FailRenewals(req.Context, req.App.ID, f.Text("subscription")))
+		return "The next renewal will fail. Advance the clock past it."
 	})
 }
 

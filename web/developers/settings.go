@@ -19,13 +19,9 @@ func (s *Pages) updateSettings(req *site.Request) (site.Response, error) {
 	f := req.Form
 	// One at a time, so that each error is shown at its field.
 	named, err := req.App.Change(f.Text("name"), "")
-	if err := f.Check("name", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("name", err)
 	changed, err := req.App.Change(req.App.Name, f.Text("deployment_url"))
-	if err := f.Check("deployment_url", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("deployment_url", err)
 	if !f.OK() {
 		view, err := s.settingsPage(req, settingspage.AppSettings{
 			Name: f.Text("name"), DeploymentURL: f.Text("deployment_url"), Version: f.Raw("version"), Answered: component.Answered{Problems: f.Problems},

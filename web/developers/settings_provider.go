@@ -48,9 +48,7 @@ func (s *Pages) connectProvider(req *site.Request) (site.Response, error) {
 	} else if connected, err := s.Cashier.Connect(req.Context, req.Scope(), account); connected.Former {
 		message = "Key of the previous account " + connected.AccountID + " updated. The connected account is unchanged."
 	} else if err != nil {
-		if err := f.Check("api_key", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("api_key", err)
 	}
 	if !f.OK() {
 		view, err := s.settingsPage(req, settingspage.AppSettings{

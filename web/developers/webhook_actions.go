@@ -32,19 +32,14 @@ func (s *Pages) updateEndpoint(req *site.Request, stored notify.Endpoint) (site.
 	if err != nil {
 		return site.Response{}, err
 	}
-	address, types, description, err := endpointFields(req, f)
-	if err != nil {
-		return site.Response{}, err
-	}
+	address, types, description := endpointFields(req, f)
 	if f.OK() {
 		patch := notify.EndpointPatch{ExpectedRevision: &revision, URL: &address, Types: &types, Description: &description}
 		_, err := req.Notifications().UpdateEndpoint(req.Context, stored.ID, patch, req.App.Live)
 		if fault.Is(err, fault.RevisionConflict) {
 			return s.endpointConflict(req, f)
 		}
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		form := typedEndpoint(f)

@@ -96,11 +96,9 @@ func (s *Pages) aboutTypes() map[notify.Type]string {
 
 // endpointFields reads the fields of the form. Types that were checked before "all" was
 // chosen are ignored.
-func endpointFields(req *site.Request, f *site.Form) (address string, types []notify.Type, description string, err error) {
+func endpointFields(req *site.Request, f *site.Form) (address string, types []notify.Type, description string) {
 	address, description = f.Text("url"), f.Text("description")
-	if err := f.Check("url", withoutField(notify.CheckURL(address, req.App.Live))); err != nil {
-		return "", nil, "", err
-	}
+	f.Check("url", withoutField(notify.CheckURL(address, req.App.Live)))
 	if len([]rune(description)) > notify.MaxDescription {
 		f.Fail("description", "At most 500 characters.")
 	}
@@ -111,12 +109,11 @@ func endpointFields(req *site.Request, f *site.Form) (address string, types []no
 		if len(types) == 0 {
 			f.Fail("types", "Select at least one type, or send all of them.")
 		}
-		types, err = notify.CheckTypes(types)
-		if err := f.Check("types", withoutField(err)); err != nil {
-			return "", nil, "", err
-		}
+		known, err := notify.CheckTypes(types)
+		types = known
+		f.Check("types", withoutField(err))
 	}
-	return address, types, description, nil
+	return address, types, description
 }
 
 // withoutField removes the name of the field from a message: the page shows it there.
@@ -137,22 +134,18 @@ func (s *Pages) createEndpoint(req *site.Request) (site.Response, error) {
 	if !ok {
 		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Open it again from the list of webhooks.")
 	}
-	address, types, description, err := endpointFields(req, f)
-	if err != nil {
-		return site.Response{}, err
-	}
+	address, types, description := endpointFields(req, f)
 	var e notify.Endpoint
 	var secret notify.Secret
 	if f.OK() {
+		var err error
 		e, secret, err = s.Deliveries.Create(req.Context, req.Scope(), req.Actor(), delivery.Draft{
 			ID: id, URL: address, Types: types, Description: description, Live: req.App.Live, Now: req.Now(),
 		})
 		if fault.Is(err, fault.AlreadyExists) {
 			return endpointExists(req, id, err)
 		}
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		form := typedEndpoint(f)

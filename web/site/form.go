@@ -26,6 +26,7 @@ const (
 type Form struct {
 	values   url.Values
 	Problems []component.Problem // in the order of detection
+	failed   error               // the first error that is not of the form
 }
 
 // readForm parses the body of a POST.
@@ -103,23 +104,21 @@ func (f *Form) Fail(field, message string) {
 // Problem is the validation error of a field, or "".
 func (f *Form) Problem(field string) string { return component.Wrong(f.Problems, field) }
 
-// Check adds a fault to the field as a validation error. Other errors are internal and
-// are returned.
-func (f *Form) Check(field string, err error) error {
+// Check adds a fault to the field as a validation error. Other errors, also of something
+// missing, are not of the form: the guard returns the first, whatever the handler does.
+func (f *Form) Check(field string, err error) {
 	refusal, ok := errors.AsType[*fault.Fault](err)
-	if !ok {
-		return err
+	switch {
+	case err == nil:
+	case !ok, slices.Contains([]fault.Kind{fault.NotFound, fault.Internal, fault.Limited}, refusal.Kind()):
+		f.failed = cmp.Or(f.failed, err)
+	default:
+		f.Fail(field, refusal.Message)
 	}
-	switch refusal.Kind() {
-	case fault.NotFound, fault.Internal, fault.Limited:
-		return err
-	}
-	f.Fail(field, refusal.Message)
-	return nil
 }
 
-// OK reports whether the form has no validation errors.
-func (f *Form) OK() bool { return len(f.Problems) == 0 }
+// OK reports whether nothing is wrong.
+func (f *Form) OK() bool { return len(f.Problems) == 0 && f.failed == nil }
 
 // Draft returns the values of these fields for showing the form again. It never includes
 // a password.

@@ -1,11 +1,15 @@
 package site
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"purser/fault"
 )
 
 func TestANameIsConfirmedAsPagesShowIt(t *testing.T) {
@@ -57,6 +61,36 @@ func TestNamesAreConfirmedInOneWay(t *testing.T) {
 		}
 		if strings.Contains(string(text), "Text(\"confirm\")") {
 			t.Errorf("%s compares the name itself", file)
+		}
+	}
+}
+
+func TestAnErrorThatIsNotOfAFormAnswersInPlaceOfIt(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the database is gone")
+	for _, c := range []struct {
+		name    string
+		checked []error
+		want    error // in place of the form
+		shown   int   // problems
+	}{
+		{"nothing is wrong", []error{nil}, nil, 0},
+		{"a value is refused", []error{fault.New(fault.InvalidRequest)}, nil, 1},
+		{"the database fails", []error{lost, nil}, lost, 0},
+		{"the first error counts", []error{lost, fault.New(fault.PathNotFound)}, lost, 0},
+		{"a refusal hides no error", []error{fault.New(fault.InvalidRequest), lost}, lost, 1},
+		{"something is missing", []error{fault.New(fault.PathNotFound)}, fault.New(fault.PathNotFound), 0},
+		{"there were too many attempts", []error{fault.New(fault.RateLimited)}, fault.New(fault.RateLimited), 0},
+	} {
+		f := &Form{}
+		for i, err := range c.checked {
+			f.Check(strconv.Itoa(i), err)
+		}
+		if f.OK() != (c.want == nil && c.shown == 0) || len(f.Problems) != c.shown {
+			t.Errorf("%s: OK is %t with %v", c.name, f.OK(), f.Problems)
+		}
+		if got := f.failed; (got == nil) != (c.want == nil) || got != nil && got.Error() != c.want.Error() {
+			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 }

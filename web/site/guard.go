@@ -140,7 +140,11 @@ func (req *Request) respond(r Route) (Response, error) {
 	if r.reauth && !req.isReauthenticated() {
 		return req.toConfirm(), nil
 	}
-	return r.handle(req)
+	reply, err := r.handle(req)
+	if req.Form != nil && req.Form.failed != nil {
+		return Response{}, req.Form.failed
+	}
+	return reply, err
 }
 
 var (

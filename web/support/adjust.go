@@ -21,9 +21,7 @@ func (s *Pages) adjust(req *site.Request, wallet ids.ID) (site.Response, error) 
 	requested := readAdjustment(f)
 	requested.WalletID, requested.By, requested.Now, requested.ClockOffset = wallet, req.User.ID, req.Now(), req.ClockOffset
 	if f.OK() {
-		if err := f.Check("amount", req.Tenant().Adjust(req.Context, requested)); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("amount", req.Tenant().Adjust(req.Context, requested))
 	}
 	if f.OK() {
 		return req.Done(req.WalletPath(wallet), adjusted(requested))

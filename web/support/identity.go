@@ -44,8 +44,8 @@ func (s *Pages) rename(req *site.Request, w walletPage) (site.Response, error) {
 		})
 		if fault.Is(err, fault.WalletNotFound) {
 			f.Fail("to", "The wallet was renamed meanwhile. Open the page again.")
-		} else if err := f.Check("to", err); err != nil {
-			return site.Response{}, err
+		} else {
+			f.Check("to", err)
 		}
 	}
 	if !f.OK() {
@@ -78,9 +78,7 @@ func (s *Pages) erase(req *site.Request, w walletPage) (site.Response, error) {
 		_, _, err := req.Tenant().Erase(req.Context, store.Erasure{
 			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, Reason: reason, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
 		})
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		return site.Invalid(supportpage.ErasePage(supportpage.EraseForm{

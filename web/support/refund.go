@@ -110,9 +110,7 @@ func (s *Pages) refund(req *site.Request) (site.Response, error) {
 	}
 	if f.OK() {
 		_, err := req.Payments().RequestRefund(req.Context, paid.Source, view.Reason, req.Now())
-		if err := f.Check("", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("", err)
 	}
 	if !f.OK() {
 		view.Problems = f.Problems

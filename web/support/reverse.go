@@ -79,9 +79,7 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 	requested.EventID, requested.By, requested.CreatedAt, requested.ClockOffset = e.EventID, req.User.ID, req.Now(), req.ClockOffset
 	if f.OK() {
 		made, _, err := req.Tenant().Reverse(req.Context, requested)
-		if err := f.Check("amount", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("amount", err)
 		if f.OK() {
 			return req.Done(req.TransactionPath(e.TransactionID), "Returned "+component.CreditsText(made.Amount, e.CreditKey)+".")
 		}

@@ -34,18 +34,14 @@ func (s *Pages) transfer(req *site.Request, from walletPage) (site.Response, err
 		if fault.Is(err, fault.RevisionConflict) {
 			return s.transferConflict(req, view, requested)
 		}
-		if err := checkTransfer(f, err); err != nil {
-			return site.Response{}, err
-		}
+		checkTransfer(f, err)
 		if f.OK() {
 			return req.Done(from.head.Path, "Transferred "+component.CreditsText(requested.Amount, requested.CreditKey)+" to "+component.ShortIdentity(requested.To)+".")
 		}
 	}
 	if f.OK() && !f.IsSet("edit") {
 		preview, err := transferPreview(req, from.Wallet, requested)
-		if err := checkTransfer(f, err); err != nil {
-			return site.Response{}, err
-		}
+		checkTransfer(f, err)
 		view.Preview = preview
 	}
 	if f.OK() && view.Preview != nil {
@@ -81,9 +77,7 @@ func (s *Pages) transferConflict(req *site.Request, view supportpage.TransferFor
 	f := req.Form
 	view.WalletHead, requested.From = head, from.Identity
 	view.Preview, err = transferPreview(req, from.Wallet, requested)
-	if err := checkTransfer(f, err); err != nil {
-		return site.Response{}, err
-	}
+	checkTransfer(f, err)
 	if !f.OK() {
 		view.Problems = f.Problems
 		page, err := transferView(req, view)
@@ -116,18 +110,16 @@ func transferPreview(req *site.Request, from metering.Wallet, requested store.Tr
 }
 
 // checkTransfer adds the refusal of a transfer to the field that caused it.
-func checkTransfer(f *site.Form, err error) error {
+func checkTransfer(f *site.Form, err error) {
 	switch {
 	case fault.Is(err, fault.WalletNotFound):
 		f.Fail("to", "No customer with this identity has a wallet.")
-		return nil
 	case fault.Is(err, fault.CreditNotFound):
 		f.Fail("credit", "Select a credit.")
-		return nil
 	case fault.Is(err, fault.TransferToSelf), fault.Is(err, fault.TooManyBalances), fault.Is(err, fault.BalanceOverflow):
-		return f.Check("to", err)
+		f.Check("to", err)
 	default:
-		return f.Check("amount", err)
+		f.Check("amount", err)
 	}
 }
 

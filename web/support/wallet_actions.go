@@ -155,9 +155,7 @@ func (s *Pages) addCredits(req *site.Request, w walletPage) (site.Response, erro
 		_, _, err := req.Tenant().Deposit(req.Context, store.Deposit{
 			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, CreditKey: f.Text("credit"), Amount: amount, IdempotencyKey: &key, CreatedAt: req.Now(), ClockOffset: req.ClockOffset,
 		})
-		if err := f.Check("amount", err); err != nil {
-			return site.Response{}, err
-		}
+		f.Check("amount", err)
 	}
 	if !f.OK() {
 		view.Problems = f.Problems
@@ -200,9 +198,7 @@ func (s *Pages) createCheckoutLink(req *site.Request, w walletPage) (site.Respon
 	made, err := s.Cashier.SubscriptionCheckout(req.Context, req.Scope(), billing.CheckoutRequest{
 		Identity: w.Identity, PlanKey: view.PlanKey, SuccessURL: back, CancelURL: back,
 	}, view.Key)
-	if err := f.Check("plan", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("plan", err)
 	if !f.OK() {
 		view.Problems = f.Problems
 		return site.Invalid(supportpage.CheckoutLinkPage(view)), nil
@@ -246,9 +242,7 @@ func (s *Pages) changePlan(req *site.Request, w walletPage) (site.Response, erro
 		view.Preview, view.Problems = &preview, []component.Problem{{Message: "The plan or the subscription changed since the preview. Nothing was changed: check the new preview."}}
 		return site.Conflict(supportpage.ChangePlanPage(view)), err
 	}
-	if err := f.Check("plan", err); err != nil {
-		return site.Response{}, err
-	}
+	f.Check("plan", err)
 	if !f.OK() {
 		view.Problems = f.Problems
 		return site.Invalid(supportpage.ChangePlanPage(view)), nil
