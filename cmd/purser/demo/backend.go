@@ -19,13 +19,14 @@ import (
 // backend calls the API like a customer's server, and submits the hosted pages that its
 // customers are sent to.
 type backend struct {
+	story  *story
 	client *http.Client
 	base   string
 	key    keys.Secret
 }
 
 func (s *story) newBackend(key keys.Secret) backend {
-	return backend{key: key, base: s.BaseURL, client: outgoing.NewClient(s.Transport)} // checkouts redirect to pages that do not exist here
+	return backend{story: s, key: key, base: s.BaseURL, client: outgoing.NewClient(s.Transport)} // checkouts redirect to pages that do not exist here
 }
 
 // object is a JSON object to send.
@@ -36,31 +37,31 @@ const maxResponse = 1 << 20
 
 // call sends a request and decodes the response, which must have one of the
 // statuses.
-func (b backend) call(ctx context.Context, method, path string, body object, into any, want ...int) (status int, err error) {
+func (b backend) call(ctx context.Context, method, path string, body object, into any, want ...int) error {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, b.base+path, bytes.NewReader(text))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+b.key.Reveal())
 	request.Header.Set("Content-Type", "application/json")
-	answer, text, err := b.send(request)
+	answer, text, err := b.roundTrip(request)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if !slices.Contains(want, answer.StatusCode) {
-		return answer.StatusCode, fmt.Errorf("%s %s answers %d, not %v: %s", method, path, answer.StatusCode, want, text)
+		return fmt.Errorf("%s %s answers %d, not %v: %s", method, path, answer.StatusCode, want, text)
 	}
-	if into != nil {
-		err = json.Unmarshal(text, into)
+	if into == nil {
+		return nil
 	}
-	return answer.StatusCode, err
+	return json.Unmarshal(text, into)
 }
 
-func (b backend) send(r *http.Request) (*http.Response, []byte, error) {
+func (b backend) roundTrip(r *http.Request) (*http.Response, []byte, error) {
 	answer, err := b.client.Do(r)
 	if err != nil {
 		return nil, nil, err
@@ -70,10 +71,14 @@ func (b backend) send(r *http.Request) (*http.Response, []byte, error) {
 	return answer, text, err
 }
 
-// post sends a request that must succeed.
-func (b backend) post(ctx context.Context, path string, body object, into any) error {
-	_, err := b.call(ctx, http.MethodPost, path, body, into, http.StatusOK, http.StatusCreated)
-	return err
+// send is a step that calls.
+func (b backend) send(ctx context.Context, method, path string, body object, into any, want ...int) {
+	b.story.do(func() error { return b.call(ctx, method, path, body, into, want...) })
+}
+
+// post is a step that must succeed.
+func (b backend) post(ctx context.Context, path string, body object, into any) {
+	b.send(ctx, http.MethodPost, path, body, into, http.StatusOK, http.StatusCreated)
 }
 
 // usage is one usage event of a customer.
@@ -113,25 +118,27 @@ func (u usage) eventBody() object {
 }
 
 // track sends usage that must have the outcome.
-func (b backend) track(ctx context.Context, u usage, outcome string) error {
+func (b backend) track(ctx context.Context, u usage, outcome string) {
 	var got struct{ Status, Error string }
-	_, err := b.call(ctx, http.MethodPost, "/v1/events", u.eventBody(), &got, http.StatusCreated, http.StatusOK, http.StatusConflict)
-	if err == nil && got.Status+got.Error != outcome {
-		err = fmt.Errorf("the use %s is %s%s, not %s", u.id, got.Status, got.Error, outcome)
-	}
-	return err
+	b.send(ctx, http.MethodPost, "/v1/events", u.eventBody(), &got, http.StatusCreated, http.StatusOK, http.StatusConflict)
+	b.expect("the use "+u.id, got.Status+got.Error, outcome)
 }
 
 // trackDenied checks and then tracks usage, which must be denied both times.
-func (b backend) trackDenied(ctx context.Context, u usage, reason string) error {
+func (b backend) trackDenied(ctx context.Context, u usage, reason string) {
 	var got struct{ Reason string }
-	if err := b.post(ctx, "/v1/check", u.checkBody(), &got); err != nil {
-		return err
-	}
-	if got.Reason != reason {
-		return fmt.Errorf("a check of %s gives the reason %q, not %s", u.id, got.Reason, reason)
-	}
-	return b.track(ctx, u, reason)
+	b.post(ctx, "/v1/check", u.checkBody(), &got)
+	b.expect("a check of "+u.id, got.Reason, reason)
+	b.track(ctx, u, reason)
+}
+
+func (b backend) expect(what, got, want string) {
+	b.story.do(func() error {
+		if got != want {
+			return fmt.Errorf("%s is %q, not %q", what, got, want)
+		}
+		return nil
+	})
 }
 
 // page is a hosted page.
@@ -144,7 +151,7 @@ func (b backend) submitForm(ctx context.Context, address string, form url.Values
 		return "", err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, _, err := b.send(request)
+	answer, _, err := b.roundTrip(request)
 	if err != nil {
 		return "", err
 	}
@@ -154,13 +161,16 @@ func (b backend) submitForm(ctx context.Context, address string, form url.Values
 	return answer.Header.Get("Location"), nil
 }
 
-// pay pays at a hosted page and completes the authentication if one is required.
-func (b backend) pay(ctx context.Context, address, card string) error {
-	next, err := b.submitForm(ctx, address, url.Values{"card": {card}})
-	if err == nil && strings.HasPrefix(next, b.base+"/sandbox/") && strings.Contains(next, "/authenticate/") {
-		_, err = b.submitForm(ctx, next, url.Values{"result": {"complete"}})
-	}
-	return err
+// pay is a step that pays at a hosted page and completes the authentication if one is
+// required.
+func (b backend) pay(ctx context.Context, p page, card string) {
+	b.story.do(func() error {
+		next, err := b.submitForm(ctx, p.URL, url.Values{"card": {card}})
+		if err == nil && strings.HasPrefix(next, b.base+"/sandbox/") && strings.Contains(next, "/authenticate/") {
+			_, err = b.submitForm(ctx, next, url.Values{"result": {"complete"}})
+		}
+		return err
+	})
 }
 
 // sandboxPath is a path of the sandbox's control API.
@@ -170,22 +180,21 @@ func (s *story) sandboxPath(name string) string {
 
 type clockAnswer struct{ Now int64 }
 
-// clock is the application's time.
-func (s *story) clock(ctx context.Context) (int64, error) {
+// readClock reads the application's time.
+func (s *story) readClock(ctx context.Context) {
 	var shown clockAnswer
-	_, err := s.backend.call(ctx, http.MethodGet, s.sandboxPath("clock"), nil, &shown, http.StatusOK)
-	return shown.Now, err
+	s.backend.send(ctx, http.MethodGet, s.sandboxPath("clock"), nil, &shown, http.StatusOK)
+	s.now = shown.Now
 }
 
 // advance moves the application's clock. When it returns, all timers on the way have
 // fired and their webhooks are applied.
-func (s *story) advance(ctx context.Context, to int64) error {
+func (s *story) advance(ctx context.Context, to int64) {
 	var shown clockAnswer
-	err := s.backend.post(ctx, s.sandboxPath("clock"), object{"advanceTo": to}, &shown)
-	if err != nil {
-		return err
-	}
+	s.backend.post(ctx, s.sandboxPath("clock"), object{"advanceTo": to}, &shown)
 	s.now = shown.Now
-	s.clockOffset, err = s.Store.App(s.app.Scope()).ClockOffset(ctx)
-	return err
+	s.do(func() (err error) {
+		s.clockOffset, err = s.Store.App(s.app.Scope()).ClockOffset(ctx)
+		return err
+	})
 }

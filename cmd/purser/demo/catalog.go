@@ -35,7 +35,7 @@ const (
 func nano(credits int64) string { return strconv.FormatInt(credits, 10) + "000000000" }
 
 // fillCatalog creates the catalog and waits until the provider has it.
-func (s *story) fillCatalog(ctx context.Context) error {
+func (s *story) fillCatalog(ctx context.Context) {
 	for _, made := range []struct {
 		path string
 		body object
@@ -59,11 +59,9 @@ func (s *story) fillCatalog(ctx context.Context) error {
 			limit(chat, 400_000, "month", "credits"), limit(image, 60, "month", "credits"))},
 		{"/v1/plans", plan(early, "Early access", 900, "month", 20, limit(chat, 50_000, "month", "block"))},
 	} {
-		if err := s.backend.post(ctx, made.path, made.body, nil); err != nil {
-			return err
-		}
+		s.backend.post(ctx, made.path, made.body, nil)
 	}
-	return s.advance(ctx, s.now+time.Minute.Milliseconds())
+	s.advance(ctx, s.now+time.Minute.Milliseconds())
 }
 
 // plan is a plan in dollars that discounts transcriptions.
@@ -84,24 +82,25 @@ func limit(feature string, units int64, period, overage string) object {
 
 // raisePrices changes the catalog at the dashboard and by the API. Existing
 // subscriptions keep their terms.
-func (s *story) raisePrices(ctx context.Context) error {
-	if _, err := s.actingAs(tenancy.Developer).UpdateFeature(ctx, archive, metering.FeaturePatch{Cost: new(metering.Amount(1_250_000_000))}, s.now); err != nil {
+func (s *story) raisePrices(ctx context.Context) {
+	s.do(func() error {
+		_, err := s.actingAs(tenancy.Developer).UpdateFeature(ctx, archive, metering.FeaturePatch{Cost: new(metering.Amount(1_250_000_000))}, s.now)
 		return err
-	}
-	if _, err := s.actingAs(tenancy.Developer).UpdateCredit(ctx, credits, metering.CreditPatch{Name: new("Studio credits")}); err != nil {
+	})
+	s.do(func() error {
+		_, err := s.actingAs(tenancy.Developer).UpdateCredit(ctx, credits, metering.CreditPatch{Name: new("Studio credits")})
 		return err
-	}
-	if _, err := s.backend.call(ctx, http.MethodPatch, "/v1/plans/"+starter, object{"amountCents": 2400}, nil, http.StatusOK); err != nil {
-		return err
-	}
-	_, err := s.backend.call(ctx, http.MethodPatch, "/v1/plans/"+early, object{"active": false}, nil, http.StatusOK)
-	return err
+	})
+	s.backend.send(ctx, http.MethodPatch, "/v1/plans/"+starter, object{"amountCents": 2400}, nil, http.StatusOK)
+	s.backend.send(ctx, http.MethodPatch, "/v1/plans/"+early, object{"active": false}, nil, http.StatusOK)
 }
 
 // describe sets the application's deployment URL.
-func (s *story) describe(ctx context.Context) (err error) {
-	if s.app, err = s.app.Change(s.app.Name, "https://studio.example"); err != nil {
-		return err
-	}
-	return s.Store.Org(s.org.ID).By(s.actor(tenancy.Admin)).UpdateApplication(ctx, s.app)
+func (s *story) describe(ctx context.Context) {
+	s.do(func() (err error) {
+		if s.app, err = s.app.Change(s.app.Name, "https://studio.example"); err != nil {
+			return err
+		}
+		return s.Store.Org(s.org.ID).By(s.actor(tenancy.Admin)).UpdateApplication(ctx, s.app)
+	})
 }

@@ -41,81 +41,65 @@ var customers = func() []customer {
 }()
 
 // createCustomers creates wallets, subscriptions and first deposits.
-func (s *story) createCustomers(ctx context.Context) error {
+func (s *story) createCustomers(ctx context.Context) {
 	for _, c := range customers {
-		var err error
 		switch c.plan {
 		case "":
 		case free:
-			err = s.change(ctx, c.identity, free)
+			s.change(ctx, c.identity, free)
 		default:
-			err = s.subscribe(ctx, c.identity, c.plan, cardPays)
-		}
-		if err != nil {
-			return err
+			s.subscribe(ctx, c.identity, c.plan, cardPays)
 		}
 	}
-	return s.deposit(ctx, 0)
+	s.deposit(ctx, 0)
 }
 
 // deposit makes the weekly deposits.
-func (s *story) deposit(ctx context.Context, week int) error {
+func (s *story) deposit(ctx context.Context, week int) {
 	for _, c := range customers {
-		if c.weekly == 0 {
-			continue
-		}
-		if err := s.depositFor(ctx, c.identity, c.weekly, fmt.Sprintf("order-%d-%s", 1000+week, c.identity)); err != nil {
-			return err
+		if c.weekly > 0 {
+			s.depositFor(ctx, c.identity, c.weekly, fmt.Sprintf("order-%d-%s", 1000+week, c.identity))
 		}
 	}
-	return nil
 }
 
-func (s *story) depositFor(ctx context.Context, identity string, amount int64, key string) error {
-	return s.backend.post(ctx, "/v1/deposits", object{
+func (s *story) depositFor(ctx context.Context, identity string, amount int64, key string) {
+	s.backend.post(ctx, "/v1/deposits", object{
 		"identity": identity, "creditKey": credits, "amountNanocredits": nano(amount), "idempotencyKey": key,
 	}, nil)
 }
 
-func (s *story) checkout(ctx context.Context, identity, plan string) (p page, err error) {
-	err = s.backend.post(ctx, "/v1/subscription-checkout", object{
+func (s *story) checkout(ctx context.Context, identity, plan string) (p page) {
+	s.backend.post(ctx, "/v1/subscription-checkout", object{
 		"identity": identity, "planKey": plan, "idempotencyKey": "subscribe-" + identity,
 		"successUrl": "https://studio.example/welcome", "cancelUrl": "https://studio.example/plans",
 	}, &p)
-	return p, err
+	return p
 }
 
-func (s *story) subscribe(ctx context.Context, identity, plan, card string) error {
-	p, err := s.checkout(ctx, identity, plan)
-	if err != nil {
-		return err
-	}
-	return s.backend.pay(ctx, p.URL, card)
+func (s *story) subscribe(ctx context.Context, identity, plan, card string) {
+	s.backend.pay(ctx, s.checkout(ctx, identity, plan), card)
 }
 
-func (s *story) change(ctx context.Context, identity, plan string) error {
-	return s.backend.post(ctx, "/v1/subscriptions/"+url.PathEscape(identity)+"/change",
+func (s *story) change(ctx context.Context, identity, plan string) {
+	s.backend.post(ctx, "/v1/subscriptions/"+url.PathEscape(identity)+"/change",
 		object{"planKey": plan, "idempotencyKey": "change-" + identity + "-" + plan}, nil)
 }
 
 // topUp pays a dollar for ten credits and returns the checkout's id.
-func (s *story) topUp(ctx context.Context, identity string, amount int64) (id string, err error) {
+func (s *story) topUp(ctx context.Context, identity string, amount int64) (id string) {
 	var p page
-	err = s.backend.post(ctx, "/v1/topup-checkout", object{
+	s.backend.post(ctx, "/v1/topup-checkout", object{
 		"identity": identity, "creditKey": credits, "amountNanocredits": nano(amount), "amountCents": amount * 10, "currency": "usd",
 		"successUrl": "https://studio.example/thanks", "cancelUrl": "https://studio.example/wallet", "idempotencyKey": "topup-" + identity,
 	}, &p)
-	if err != nil {
-		return "", err
-	}
-	return p.ID, s.backend.pay(ctx, p.URL, cardPays)
+	s.backend.pay(ctx, p, cardPays)
+	return p.ID
 }
 
 // swapCard saves another card at the billing portal.
-func (s *story) swapCard(ctx context.Context, identity, card string) error {
+func (s *story) swapCard(ctx context.Context, identity, card string) {
 	var p page
-	if err := s.backend.post(ctx, "/v1/billing-portal", object{"identity": identity, "returnUrl": "https://studio.example/account"}, &p); err != nil {
-		return err
-	}
-	return s.backend.pay(ctx, p.URL, card)
+	s.backend.post(ctx, "/v1/billing-portal", object{"identity": identity, "returnUrl": "https://studio.example/account"}, &p)
+	s.backend.pay(ctx, p, card)
 }

@@ -37,41 +37,33 @@ const (
 	dayOfPrice             = 18
 )
 
-func (s *story) runDay(ctx context.Context, day int) error {
+func (s *story) runDay(ctx context.Context, day int) {
 	random := rand.New(rand.NewPCG(48, uint64(day)))
 	morning := metering.DayOf(s.now).Start + dayMillis
 	for n, hour := range hours {
-		if err := s.advance(ctx, morning+hour.Milliseconds()); err != nil {
-			return err
-		}
+		s.advance(ctx, morning+hour.Milliseconds())
 		if n == 0 {
-			if err := s.startDay(ctx, day); err != nil {
-				return err
-			}
+			s.startDay(ctx, day)
 		}
-		if err := s.sendUsage(ctx, fmt.Sprintf("d%02d-%d", day, n), random); err != nil {
-			return err
-		}
+		s.do(func() error { return s.sendUsage(ctx, fmt.Sprintf("d%02d-%d", day, n), random) })
 	}
-	return nil
 }
 
 // startDay runs the operations before the usage of a day.
-func (s *story) startDay(ctx context.Context, day int) (err error) {
+func (s *story) startDay(ctx context.Context, day int) {
 	switch day {
 	case dayOfHold:
-		err = s.subscribe(ctx, OnHold, starter, cardPays)
+		s.subscribe(ctx, OnHold, starter, cardPays)
 	case dayOfCard:
-		err = s.swapCard(ctx, OnHold, cardFailsLater)
+		s.swapCard(ctx, OnHold, cardFailsLater)
 	case dayOfAbandonedCheckout:
-		_, err = s.checkout(ctx, Browsing, team)
+		s.checkout(ctx, Browsing, team)
 	case dayOfPrice:
-		err = s.raisePrices(ctx)
+		s.raisePrices(ctx)
 	}
-	if err == nil && day > 0 && day%7 == 0 {
-		err = s.deposit(ctx, day/7)
+	if day > 0 && day%7 == 0 {
+		s.deposit(ctx, day/7)
 	}
-	return err
 }
 
 // sendUsage sends the customers' usage of the last hours. Some of it is denied, because
@@ -89,8 +81,7 @@ func (s *story) sendUsage(ctx context.Context, batch string, random *rand.Rand) 
 			u.id = fmt.Sprintf("%s-%s-%d", batch, c.identity, n)
 			u.occurredAt = s.now - random.Int64N(lag.Milliseconds())
 			sending.Go(func() error {
-				_, err := s.edge.call(ctx, http.MethodPost, "/v1/events", u.eventBody(), nil, http.StatusCreated, http.StatusOK, http.StatusConflict)
-				return err
+				return s.edge.call(ctx, http.MethodPost, "/v1/events", u.eventBody(), nil, http.StatusCreated, http.StatusOK, http.StatusConflict)
 			})
 		}
 	}

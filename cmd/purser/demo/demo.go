@@ -105,18 +105,26 @@ type story struct {
 	edge        backend // uses a key that only tracks usage
 	now         int64   // by the application's clock
 	clockOffset int64   // when now was read
+	failed      error   // the first step that failed
+}
+
+// do does a step, unless one before it has failed.
+func (s *story) do(step func() error) {
+	if s.failed == nil {
+		s.failed = step()
+	}
 }
 
 // run simulates all days, from the first account to the present.
 func (s *story) run(ctx context.Context) error {
-	chapters := []func(context.Context) error{s.addMembers, s.makeKeys, s.describe, s.fillCatalog, s.createCustomers}
+	chapters := []func(context.Context){s.addMembers, s.makeKeys, s.describe, s.fillCatalog, s.createCustomers}
 	for day := range days {
-		chapters = append(chapters, func(ctx context.Context) error { return s.runDay(ctx, day) })
+		chapters = append(chapters, func(ctx context.Context) { s.runDay(ctx, day) })
 	}
 	chapters = append(chapters, s.createSupportCases, s.makeOtherKeys, s.addLastMember, s.archivePrototype, s.rollUpUsage)
 	for _, chapter := range chapters {
-		if err := chapter(ctx); err != nil {
-			return err
+		if chapter(ctx); s.failed != nil {
+			return s.failed
 		}
 	}
 	return nil
@@ -124,11 +132,11 @@ func (s *story) run(ctx context.Context) error {
 
 // rollUpUsage adds up the usage: nothing else writes to the application yet. The second
 // run counts up to the time of its clock, which the first has read.
-func (s *story) rollUpUsage(ctx context.Context) error {
+func (s *story) rollUpUsage(ctx context.Context) {
 	for range 2 {
-		if _, err := s.Store.Rollups(s.app.Scope()).RollUp(ctx, 0); err != nil {
+		s.do(func() error {
+			_, err := s.Store.Rollups(s.app.Scope()).RollUp(ctx, 0)
 			return err
-		}
+		})
 	}
-	return nil
 }

@@ -41,18 +41,14 @@ var hooks = []hook{
 
 // watchBalances creates alert rules and webhook endpoints. The endpoints are paused, so that
 // nothing is sent while the demo is made.
-func (s *story) watchBalances(ctx context.Context) error {
-	if err := s.numberNotifications(ctx); err != nil {
-		return err
-	}
+func (s *story) watchBalances(ctx context.Context) {
+	s.numberNotifications(ctx)
 	for key, rule := range map[string]object{
 		"low-balance": {"kind": "balance", "creditKey": credits, "thresholdsNanocredits": []string{nano(20), nano(5)}},
 		"key-account": {"kind": "balance", "creditKey": credits, "thresholdsNanocredits": []string{nano(500)}, "rearmPercent": 150, "quietHours": 72, "identity": "northwind"},
 		"chat-usage":  {"kind": "allowance", "featureKey": chat, "thresholdsPercent": []int{80, 100}},
 	} {
-		if _, err := s.backend.call(ctx, http.MethodPut, "/v1/alert-rules/"+key, rule, nil, http.StatusOK); err != nil {
-			return err
-		}
+		s.backend.send(ctx, http.MethodPut, "/v1/alert-rules/"+key, rule, nil, http.StatusOK)
 	}
 	for _, h := range hooks {
 		draft := object{"url": h.url, "description": h.description}
@@ -60,51 +56,39 @@ func (s *story) watchBalances(ctx context.Context) error {
 			draft["types"] = h.types
 		}
 		var made struct{ ID string }
-		if err := s.backend.post(ctx, "/v1/webhook-endpoints", draft, &made); err != nil {
-			return err
-		}
-		if _, err := s.backend.call(ctx, http.MethodPatch, "/v1/webhook-endpoints/"+made.ID, object{"status": "paused"}, nil, http.StatusOK); err != nil {
-			return err
-		}
+		s.backend.post(ctx, "/v1/webhook-endpoints", draft, &made)
+		s.backend.send(ctx, http.MethodPatch, "/v1/webhook-endpoints/"+made.ID, object{"status": "paused"}, nil, http.StatusOK)
 	}
-	return nil
 }
 
 // numberNotifications does what a running server does by itself.
-func (s *story) numberNotifications(ctx context.Context) error {
-	for {
-		numbered, err := s.Store.Notifications(s.app.Scope()).Number(ctx, s.now)
-		if err != nil || numbered == 0 {
+func (s *story) numberNotifications(ctx context.Context) {
+	for numbered := 1; numbered > 0 && s.failed == nil; {
+		s.do(func() (err error) {
+			numbered, err = s.Store.Notifications(s.app.Scope()).Number(ctx, s.now)
 			return err
-		}
+		})
 	}
 }
 
 // answerWebhooks enables the endpoints and records what their servers would have answered:
 // they don't exist.
-func (s *story) answerWebhooks(ctx context.Context) error {
-	if err := s.numberNotifications(ctx); err != nil {
-		return err
-	}
+func (s *story) answerWebhooks(ctx context.Context) {
+	s.numberNotifications(ctx)
 	app := s.Store.Notifications(s.app.Scope())
-	endpoints, err := app.Endpoints(ctx)
-	if err != nil {
+	var endpoints []notify.Endpoint
+	s.do(func() (err error) {
+		endpoints, err = app.Endpoints(ctx)
 		return err
-	}
+	})
 	for _, e := range endpoints {
 		for _, h := range hooks {
-			if h.url != e.URL || h.results == nil {
-				continue
-			}
-			if _, err := s.backend.call(ctx, http.MethodPatch, "/v1/webhook-endpoints/"+e.ID.Format(ids.WebhookEndpoint), object{"status": "enabled"}, nil, http.StatusOK); err != nil {
-				return err
-			}
-			if err := s.answer(ctx, app, e, h.results); err != nil {
-				return err
+			if h.url == e.URL && h.results != nil {
+				s.backend.send(ctx, http.MethodPatch, "/v1/webhook-endpoints/"+e.ID.Format(ids.WebhookEndpoint), object{"status": "enabled"}, nil, http.StatusOK)
+				s.do(func() error { return s.answer(ctx, app, e, h.results) })
 			}
 		}
 	}
-	return nil
 }
 
 // maxAnswered is more than the deliveries of any of the demo's endpoints.
