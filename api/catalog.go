@@ -50,18 +50,22 @@ type planItem struct {
 
 func showCatalog(s billing.CatalogState) storedCatalogReply {
 	return storedCatalogReply{s.Version(), catalogReply{
-		Credits: showAll(s.Credits, func(c metering.Credit) creditItem { return creditItem{c.Key, c.Name, c.Unit} }),
-		Features: showAll(s.Features, func(f metering.Feature) featureItem {
-			return featureItem{f.Key, f.Name, f.Unit, f.CreditKey, f.Cost.String(), f.QuantityPerUnit, string(f.PricingMode), string(f.Deduplication)}
-		}),
-		Plans: showAll(s.Plans, func(p billing.Plan) planItem {
-			return planItem{
-				Key: p.Key, Name: p.Name, AmountCents: p.AmountCents, Currency: p.Currency, Interval: string(p.Interval),
-				FeatureLimits: showAll(p.Limits, showLimit), CreditGrants: showAll(p.Grants, showGrant),
-				FeatureMultipliers: showAll(p.Multipliers, showMultiplier), TopupsEnabled: p.TopupsEnabled, Active: p.Active,
-			}
-		}),
+		Credits: showAll(s.Credits, showCreditItem), Features: showAll(s.Features, showFeatureItem), Plans: showAll(s.Plans, showPlanItem),
 	}}
+}
+
+func showCreditItem(c metering.Credit) creditItem { return creditItem{c.Key, c.Name, c.Unit} }
+
+func showFeatureItem(f metering.Feature) featureItem {
+	return featureItem{f.Key, f.Name, f.Unit, f.CreditKey, f.Cost.String(), f.QuantityPerUnit, string(f.PricingMode), string(f.Deduplication)}
+}
+
+func showPlanItem(p billing.Plan) planItem {
+	return planItem{
+		Key: p.Key, Name: p.Name, AmountCents: p.AmountCents, Currency: p.Currency, Interval: string(p.Interval),
+		FeatureLimits: showAll(p.Limits, showLimit), CreditGrants: showAll(p.Grants, showGrant),
+		FeatureMultipliers: showAll(p.Multipliers, showMultiplier), TopupsEnabled: p.TopupsEnabled, Active: p.Active,
+	}
 }
 
 type comparisonReply struct {

@@ -6,23 +6,14 @@ import (
 )
 
 type creditReply struct {
-	Revision  int64  `json:"revision"`
-	ID        string `json:"id"`
-	Key       string `json:"key"`
-	Name      string `json:"name"`
-	Unit      string `json:"unit"`
-	CreatedAt int64  `json:"createdAt"`
+	Revision int64  `json:"revision"`
+	ID       string `json:"id"`
+	creditItem
+	CreatedAt int64 `json:"createdAt"`
 }
 
 func showCredit(c metering.Credit) creditReply {
-	return creditReply{
-		Revision:  c.Revision,
-		ID:        c.ID.Format(ids.Credit),
-		Key:       c.Key,
-		Name:      c.Name,
-		Unit:      c.Unit,
-		CreatedAt: c.CreatedAt,
-	}
+	return creditReply{c.Revision, c.ID.Format(ids.Credit), showCreditItem(c), c.CreatedAt}
 }
 
 func (s *Server) createCredit(c *call) (reply, error) {

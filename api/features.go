@@ -6,19 +6,12 @@ import (
 )
 
 type featureReply struct {
-	Revision            int64  `json:"revision"`
-	PlanPricingLocked   bool   `json:"planPricingLocked"`
-	ID                  string `json:"id"`
-	Key                 string `json:"key"`
-	Name                string `json:"name"`
-	Unit                string `json:"unit"`
-	CreditKey           string `json:"creditKey"`
-	CostNanocredits     string `json:"costNanocredits"`
-	QuantityPerUnit     int64  `json:"quantityPerUnit"`
-	PricingMode         string `json:"pricingMode"`
-	DeduplicationPeriod string `json:"deduplicationPeriod"`
-	DeduplicationLocked bool   `json:"deduplicationLocked"`
-	CreatedAt           int64  `json:"createdAt"`
+	Revision          int64  `json:"revision"`
+	PlanPricingLocked bool   `json:"planPricingLocked"`
+	ID                string `json:"id"`
+	featureItem
+	DeduplicationLocked bool  `json:"deduplicationLocked"`
+	CreatedAt           int64 `json:"createdAt"`
 }
 
 func showFeature(f metering.Feature) featureReply {
@@ -26,14 +19,7 @@ func showFeature(f metering.Feature) featureReply {
 		Revision:            f.Revision,
 		PlanPricingLocked:   f.PlanPricingLocked,
 		ID:                  f.ID.Format(ids.Feature),
-		Key:                 f.Key,
-		Name:                f.Name,
-		Unit:                f.Unit,
-		CreditKey:           f.CreditKey,
-		CostNanocredits:     f.Cost.String(),
-		QuantityPerUnit:     f.QuantityPerUnit,
-		PricingMode:         string(f.PricingMode),
-		DeduplicationPeriod: string(f.Deduplication),
+		featureItem:         showFeatureItem(f),
 		DeduplicationLocked: f.DeduplicationLocked,
 		CreatedAt:           f.CreatedAt,
 	}

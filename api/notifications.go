@@ -114,43 +114,24 @@ func (s *Server) isStopped() bool {
 	}
 }
 
-func (s *Server) getNotification(c *call) (reply, error) {
-	id, err := notificationID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) getNotification(c *call, id ids.ID) (reply, error) {
 	n, err := s.store.Notifications(c.scope).Notification(c.ctx, id)
 	return okOr(n.Body(c.key.Live), err)
 }
 
-func (s *Server) listDeliveryAttempts(c *call) (reply, error) {
-	id, err := notificationID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) listDeliveryAttempts(c *call, id ids.ID) (reply, error) {
 	list, err := s.store.Notifications(c.scope).Attempts(c.ctx, id, maxAttempts)
 	return okOr(attemptListReply{showAll(list, showAttempt)}, err)
 }
 
-func (s *Server) redeliverNotification(c *call) (reply, error) {
-	id, err := notificationID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) redeliverNotification(c *call, id ids.ID) (reply, error) {
 	var endpoint ids.ID
 	if c.body.Has("endpointId") {
+		var err error
 		if endpoint, err = ids.Parse(ids.WebhookEndpoint, c.body.Text("endpointId")); err != nil || endpoint.IsZero() {
 			return reply{}, fault.New(fault.WebhookEndpointNotFound)
 		}
 	}
 	queued, err := s.notifications(c).Redeliver(c.ctx, id, endpoint, c.now)
 	return reply{status: http.StatusAccepted, body: queuedReply{queued}}, err
-}
-
-func notificationID(c *call) (ids.ID, error) {
-	id, err := ids.Parse(ids.Notification, c.path["id"])
-	if err != nil {
-		return id, fault.New(fault.NotificationNotFound)
-	}
-	return id, nil
 }

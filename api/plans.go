@@ -7,23 +7,14 @@ import (
 )
 
 type planReply struct {
-	Key                string             `json:"key"`
-	Name               string             `json:"name"`
-	AmountCents        int64              `json:"amountCents"`
-	Currency           string             `json:"currency"`
-	Interval           string             `json:"interval"`
-	FeatureLimits      []limitTerm        `json:"featureLimits"`
-	CreditGrants       []grantTerm        `json:"creditGrants"`
-	FeatureMultipliers []multiplierTerm   `json:"featureMultipliers"`
-	TopupsEnabled      bool               `json:"topupsEnabled"`
-	Active             bool               `json:"active"`
-	ID                 string             `json:"id"`
-	Revision           int64              `json:"revision"`
-	CreatedAt          int64              `json:"createdAt"`
-	ProviderProductID  string             `json:"providerProductId,omitzero"`
-	ProviderPriceID    string             `json:"providerPriceId,omitzero"`
-	SyncStatus         billing.SyncStatus `json:"syncStatus"`
-	SyncError          string             `json:"syncError,omitzero"`
+	planItem
+	ID                string             `json:"id"`
+	Revision          int64              `json:"revision"`
+	CreatedAt         int64              `json:"createdAt"`
+	ProviderProductID string             `json:"providerProductId,omitzero"`
+	ProviderPriceID   string             `json:"providerPriceId,omitzero"`
+	SyncStatus        billing.SyncStatus `json:"syncStatus"`
+	SyncError         string             `json:"syncError,omitzero"`
 }
 
 type limitTerm struct {
@@ -55,23 +46,14 @@ func showMultiplier(m metering.Multiplier) multiplierTerm {
 
 func showPlan(p billing.Plan) planReply {
 	return planReply{
-		Key:                p.Key,
-		Name:               p.Name,
-		AmountCents:        p.AmountCents,
-		Currency:           p.Currency,
-		Interval:           string(p.Interval),
-		FeatureLimits:      showAll(p.Limits, showLimit),
-		CreditGrants:       showAll(p.Grants, showGrant),
-		FeatureMultipliers: showAll(p.Multipliers, showMultiplier),
-		TopupsEnabled:      p.TopupsEnabled,
-		Active:             p.Active,
-		ID:                 p.ID.Format(ids.Plan),
-		Revision:           p.Revision,
-		CreatedAt:          p.CreatedAt,
-		ProviderProductID:  p.Sync.ProductID,
-		ProviderPriceID:    p.Sync.PriceID,
-		SyncStatus:         p.Sync.Status,
-		SyncError:          p.Sync.Error,
+		planItem:          showPlanItem(p),
+		ID:                p.ID.Format(ids.Plan),
+		Revision:          p.Revision,
+		CreatedAt:         p.CreatedAt,
+		ProviderProductID: p.Sync.ProductID,
+		ProviderPriceID:   p.Sync.PriceID,
+		SyncStatus:        p.Sync.Status,
+		SyncError:         p.Sync.Error,
 	}
 }
 

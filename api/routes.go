@@ -3,6 +3,8 @@ package api
 import (
 	"net/http"
 
+	"purser/fault"
+	"purser/ids"
 	"purser/tenancy"
 )
 
@@ -80,39 +82,53 @@ func (s *Server) routes() []route {
 		post("/v1/events/{id}/reverse", tenancy.EventsReverse, s.reverseEvent),
 
 		get("/v1/notifications", tenancy.NotificationsRead, s.listNotifications),
-		get("/v1/notifications/{id}", tenancy.NotificationsRead, s.getNotification),
-		get("/v1/notifications/{id}/attempts", tenancy.NotificationsRead, s.listDeliveryAttempts),
-		post("/v1/notifications/{id}/redeliver", tenancy.WebhooksWrite, s.redeliverNotification),
+		get("/v1/notifications/{id}", tenancy.NotificationsRead, ofNotification(s.getNotification)),
+		get("/v1/notifications/{id}/attempts", tenancy.NotificationsRead, ofNotification(s.listDeliveryAttempts)),
+		post("/v1/notifications/{id}/redeliver", tenancy.WebhooksWrite, ofNotification(s.redeliverNotification)),
 
 		post("/v1/webhook-endpoints", tenancy.WebhooksWrite, s.createWebhookEndpoint),
 		get("/v1/webhook-endpoints", tenancy.NotificationsRead, s.listWebhookEndpoints),
-		get("/v1/webhook-endpoints/{id}", tenancy.NotificationsRead, s.getWebhookEndpoint),
-		patch("/v1/webhook-endpoints/{id}", tenancy.WebhooksWrite, s.updateWebhookEndpoint),
-		remove("/v1/webhook-endpoints/{id}", tenancy.WebhooksWrite, s.deleteWebhookEndpoint),
-		post("/v1/webhook-endpoints/{id}/rotate-secret", tenancy.WebhooksWrite, s.rotateWebhookSecret),
-		post("/v1/webhook-endpoints/{id}/test", tenancy.WebhooksWrite, s.testWebhookEndpoint),
-		post("/v1/webhook-endpoints/{id}/replay", tenancy.WebhooksWrite, s.replayWebhooks),
+		get("/v1/webhook-endpoints/{id}", tenancy.NotificationsRead, ofEndpoint(s.getWebhookEndpoint)),
+		patch("/v1/webhook-endpoints/{id}", tenancy.WebhooksWrite, ofEndpoint(s.updateWebhookEndpoint)),
+		remove("/v1/webhook-endpoints/{id}", tenancy.WebhooksWrite, ofEndpoint(s.deleteWebhookEndpoint)),
+		post("/v1/webhook-endpoints/{id}/rotate-secret", tenancy.WebhooksWrite, ofEndpoint(s.rotateWebhookSecret)),
+		post("/v1/webhook-endpoints/{id}/test", tenancy.WebhooksWrite, ofEndpoint(s.testWebhookEndpoint)),
+		post("/v1/webhook-endpoints/{id}/replay", tenancy.WebhooksWrite, ofEndpoint(s.replayWebhooks)),
 	}
 }
 
-func get(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodGet, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+// Constructors of routes, by method.
+var (
+	get    = routesBy(http.MethodGet)
+	post   = routesBy(http.MethodPost)
+	put    = routesBy(http.MethodPut)
+	patch  = routesBy(http.MethodPatch)
+	remove = routesBy(http.MethodDelete)
+)
+
+func routesBy(method string) func(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+	return func(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
+		return route{method: method, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+	}
 }
 
-func post(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodPost, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+func ofEndpoint(handle func(*call, ids.ID) (reply, error)) func(*call) (reply, error) {
+	return ofID(ids.WebhookEndpoint, fault.WebhookEndpointNotFound, handle)
 }
 
-func put(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodPut, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+func ofNotification(handle func(*call, ids.ID) (reply, error)) func(*call) (reply, error) {
+	return ofID(ids.Notification, fault.NotificationNotFound, handle)
 }
 
-func patch(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodPatch, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
-}
-
-func remove(path string, p tenancy.Permission, handle func(*call) (reply, error)) route {
-	return route{method: http.MethodDelete, path: path, permissions: tenancy.PermissionsOf(p), handle: handle}
+// ofID reads the id in the path. The document's pattern lets only ids through.
+func ofID(prefix string, missing fault.Code, handle func(*call, ids.ID) (reply, error)) func(*call) (reply, error) {
+	return func(c *call) (reply, error) {
+		id, err := ids.Parse(prefix, c.path["id"])
+		if err != nil {
+			return reply{}, fault.New(missing)
+		}
+		return handle(c, id)
+	}
 }
 
 // also requires another permission.

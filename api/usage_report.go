@@ -82,11 +82,8 @@ func (s *Server) getUsage(c *call) (reply, error) {
 		}
 	}
 	read := s.usageOfAll
-	switch {
-	case byIdentity:
+	if byIdentity {
 		read = s.usageByIdentity
-	case q.Dimension != "":
-		read = s.usageByDimension
 	}
 	page, next, err := read(c, q, rowAt(after), int(c.query.Int("limit")))
 	if err != nil {
@@ -103,15 +100,15 @@ func (s *Server) getUsage(c *call) (reply, error) {
 	return okOr(shown, nil)
 }
 
-// usageOfAll reads one page, of all customers together or of one.
+// usageOfAll reads one page, of all customers together, of one, or of the values of a
+// dimension.
 func (s *Server) usageOfAll(c *call, q rollups.Query, after rollups.Row, limit int) (rollups.Usage, []byte, error) {
-	page, err := s.store.Rollups(c.scope).Usage(c.ctx, q, after, limit+1)
-	return cutUsage(page, limit, err)
-}
-
-// usageByDimension reads one page of values.
-func (s *Server) usageByDimension(c *call, q rollups.Query, after rollups.Row, limit int) (rollups.Usage, []byte, error) {
-	page, err := s.store.Rollups(c.scope).DimensionUsage(c.ctx, q, after, limit+1)
+	app := s.store.Rollups(c.scope)
+	read := app.Usage
+	if q.Dimension != "" {
+		read = app.DimensionUsage
+	}
+	page, err := read(c.ctx, q, after, limit+1)
 	return cutUsage(page, limit, err)
 }
 

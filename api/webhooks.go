@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"purser/fault"
 	"purser/ids"
 	"purser/notify"
 	"purser/notify/delivery"
@@ -67,15 +66,6 @@ func orNull[T comparable](value T) *T {
 	return &value
 }
 
-// endpointID reads the id in the path. The document's pattern lets only ids through.
-func endpointID(c *call) (ids.ID, error) {
-	id, err := ids.Parse(ids.WebhookEndpoint, c.path["id"])
-	if err != nil {
-		return id, fault.New(fault.WebhookEndpointNotFound)
-	}
-	return id, nil
-}
-
 func (s *Server) notifications(c *call) notifications.App {
 	return s.store.Notifications(c.scope).By(s.actor(c))
 }
@@ -101,20 +91,12 @@ func (s *Server) listWebhookEndpoints(c *call) (reply, error) {
 	return okOr(endpointListReply{showAll(list, showEndpoint)}, err)
 }
 
-func (s *Server) getWebhookEndpoint(c *call) (reply, error) {
-	id, err := endpointID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) getWebhookEndpoint(c *call, id ids.ID) (reply, error) {
 	e, err := s.store.Notifications(c.scope).Endpoint(c.ctx, id)
 	return okOr(showEndpoint(e), err)
 }
 
-func (s *Server) updateWebhookEndpoint(c *call) (reply, error) {
-	id, err := endpointID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) updateWebhookEndpoint(c *call, id ids.ID) (reply, error) {
 	patch := notify.EndpointPatch{
 		ExpectedRevision: c.body.OptionalInt("expectedRevision"),
 		URL:              c.body.OptionalText("url"),
@@ -129,19 +111,11 @@ func (s *Server) updateWebhookEndpoint(c *call) (reply, error) {
 	return okOr(showEndpoint(e), err)
 }
 
-func (s *Server) deleteWebhookEndpoint(c *call) (reply, error) {
-	id, err := endpointID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) deleteWebhookEndpoint(c *call, id ids.ID) (reply, error) {
 	return okOr(deletedReply{id.Format(ids.WebhookEndpoint), true}, s.notifications(c).DeleteEndpoint(c.ctx, id))
 }
 
-func (s *Server) rotateWebhookSecret(c *call) (reply, error) {
-	id, err := endpointID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) rotateWebhookSecret(c *call, id ids.ID) (reply, error) {
 	var revision int64 // zero for any
 	if c.body.Has("expectedRevision") {
 		revision = c.body.Int("expectedRevision")
@@ -154,20 +128,12 @@ func (s *Server) rotateWebhookSecret(c *call) (reply, error) {
 	return okOr(endpointWithSecretReply{showEndpoint(e), secret.Reveal()}, err)
 }
 
-func (s *Server) testWebhookEndpoint(c *call) (reply, error) {
-	id, err := endpointID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) testWebhookEndpoint(c *call, id ids.ID) (reply, error) {
 	n, err := s.deliveries.Test(c.ctx, c.scope, s.actor(c), id, notify.Type(c.body.Text("type")), c.now)
 	return reply{status: http.StatusAccepted, body: queuedTestReply{n.ID.Format(ids.Notification)}}, err
 }
 
-func (s *Server) replayWebhooks(c *call) (reply, error) {
-	id, err := endpointID(c)
-	if err != nil {
-		return reply{}, err
-	}
+func (s *Server) replayWebhooks(c *call, id ids.ID) (reply, error) {
 	if c.body.Has("toSeq") && c.body.Int("toSeq") < c.body.Int("fromSeq") {
 		return reply{}, invalid("The field toSeq must not be below fromSeq.")
 	}
