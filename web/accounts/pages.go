@@ -1,8 +1,11 @@
 package accounts
 
 import (
+	"net/netip"
 	"sync/atomic"
+	"time"
 
+	"purser/httpd"
 	"purser/ids"
 	"purser/web/site"
 )
@@ -11,7 +14,7 @@ import (
 type Pages struct {
 	*site.Site
 	passwords *passwords
-	networks  *networks
+	networks  *httpd.Buckets[netip.Prefix] // attempts
 	alarm     alarm
 	setUp     atomic.Bool // there is an account
 
@@ -21,7 +24,10 @@ type Pages struct {
 
 // New creates the pages. With newOrganizations, everyone with an account can create them.
 func New(s *site.Site, newOrganizations bool) *Pages {
-	return &Pages{Site: s, passwords: newPasswords(), networks: newNetworks(), newOrganizations: newOrganizations, restored: func(ids.ID) {}}
+	return &Pages{
+		Site: s, passwords: newPasswords(), networks: httpd.NewBuckets[netip.Prefix](time.Minute/attemptsPerMinute, attemptsPerMinute, s.Elapsed),
+		newOrganizations: newOrganizations, restored: func(ids.ID) {},
+	}
 }
 
 // OnRestore is called with each restored application. It is set before the first request.

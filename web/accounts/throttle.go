@@ -1,13 +1,10 @@
 package accounts
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
-
+	"purser/httpd"
 	"purser/ids"
 	"purser/tenancy/credential"
 	"purser/web/site"
@@ -15,36 +12,7 @@ import (
 
 // attemptsPerMinute limits the sign-in attempts of one network, known devices excepted.
 // Each node counts its own; the limits by account and network are shared in Postgres.
-const (
-	attemptsPerMinute  = 20
-	networksRemembered = 10_000
-)
-
-// networks counts attempts by network.
-type networks struct {
-	limits *lru.Cache[netip.Prefix, *rate.Limiter]
-}
-
-func newNetworks() *networks {
-	limits, err := lru.New[netip.Prefix, *rate.Limiter](networksRemembered)
-	if err != nil {
-		panic(err) // only for a size below one
-	}
-	return &networks{limits: limits}
-}
-
-// allow counts one attempt of the address.
-func (n *networks) allow(address string, now time.Time) bool {
-	network := site.Network(address)
-	limiter, known := n.limits.Get(network)
-	if !known {
-		limiter = rate.NewLimiter(rate.Every(time.Minute/attemptsPerMinute), attemptsPerMinute)
-		if earlier, raced, _ := n.limits.PeekOrAdd(network, limiter); raced {
-			limiter = earlier
-		}
-	}
-	return limiter.AllowN(now, 1)
-}
+const attemptsPerMinute = 20
 
 // alarmThreshold is the number of refused attempts in a minute, from all networks, that
 // indicates an attack.
@@ -115,7 +83,7 @@ func (s *Pages) admitAttempt(req *site.Request, p proof) error {
 
 // attemptFromNetwork counts an attempt for its network, on this node.
 func (s *Pages) attemptFromNetwork(req *site.Request, p proof) error {
-	if !p.known && !p.counted && !s.networks.allow(req.Bearer.Address, time.UnixMilli(req.Site.Now())) {
+	if !p.known && !p.counted && s.networks.Take(site.Network(req.Bearer.Address), httpd.Claim{Tokens: 1}).Refuse > 0 {
 		s.logRefusal(req, p, "too many attempts from the network")
 		return site.TooMany(time.Minute / attemptsPerMinute)
 	}

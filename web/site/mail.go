@@ -4,12 +4,8 @@ import (
 	"math"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
-
 	"purser/fault"
 	"purser/httpd"
-	"purser/ids"
 	"purser/mail"
 	"purser/store/people"
 	"purser/views/component"
@@ -40,16 +36,7 @@ func (req *Request) SealMails(kind mail.Kind, letter letters.Letter, until int64
 const (
 	noticesAtOnce  = 100
 	noticeInterval = 6 * time.Second
-	usersCounted   = 10_000
 )
-
-func newNotices() *lru.Cache[ids.ID, *rate.Limiter] {
-	limits, err := lru.New[ids.ID, *rate.Limiter](usersCounted)
-	if err != nil {
-		panic(err) // only for a size below one
-	}
-	return limits
-}
 
 // LimitedNotices are the notices of an action. Past the limit the action is refused: without
 // its notice it must not happen.
@@ -57,17 +44,7 @@ func (req *Request) LimitedNotices(letter letters.Letter, to ...string) ([]peopl
 	if req.Site.Mail == nil {
 		return nil, nil
 	}
-	limiter, counted := req.Site.notices.Get(req.User.ID)
-	if !counted {
-		limiter = rate.NewLimiter(rate.Every(noticeInterval), noticesAtOnce)
-		if earlier, raced, _ := req.Site.notices.PeekOrAdd(req.User.ID, limiter); raced {
-			limiter = earlier
-		}
-	}
-	now := time.UnixMilli(req.Site.Now())
-	if !limiter.AllowN(now, len(to)) {
-		missing := math.Ceil(float64(len(to)) - limiter.TokensAt(now))
-		wait := time.Duration(missing) * noticeInterval
+	if wait := req.Site.notices.Take(req.User.ID, httpd.Claim{Tokens: int64(len(to))}).Refuse; wait > 0 {
 		return nil, &httpd.WaitError{
 			Fault: fault.Newf(fault.RateLimited, "Your account sent many security notices by email. Nothing was changed. Try again in %s.",
 				component.Counted(int64(math.Ceil(wait.Minutes())), "minute", "minutes")),

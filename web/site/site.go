@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
-	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/time/rate"
 
 	"purser/httpd"
 	"purser/ids"
@@ -58,7 +56,7 @@ type Site struct {
 	crossOrigin *http.CrossOriginProtection
 	exports     *httpd.InFlight[ids.ID] // by organization
 	comparisons *httpd.InFlight[ids.ID]
-	notices     *lru.Cache[ids.ID, *rate.Limiter]
+	notices     *httpd.Buckets[ids.ID]
 	// Bytes of pages that are not sent yet.
 	unsentByUser    *httpd.InFlight[ids.ID]
 	unsentByNetwork *httpd.InFlight[netip.Prefix]
@@ -88,10 +86,13 @@ func New(options Options) *Site {
 		comparisons:     httpd.NewInFlight[ids.ID](comparisonsAtOnce),
 		unsentByUser:    httpd.NewInFlight[ids.ID](unsentBytes),
 		unsentByNetwork: httpd.NewInFlight[netip.Prefix](unsentBytes),
-		notices:         newNotices(),
 		Lookups:         httpd.NewLookups(httpd.SinceStart),
 	}
+	s.notices = httpd.NewBuckets[ids.ID](noticeInterval, noticesAtOnce, s.Elapsed)
 	s.stored = newSessionStore(s.Store.Auth(), s.Now, s.Lookups)
 	s.sessions = newSessions(s.stored, s.Server.Address, s.HTTPS)
 	return s
 }
+
+// Elapsed is the site's time as rate limits count it.
+func (s *Site) Elapsed() time.Duration { return time.Duration(s.Now()) * time.Millisecond }
