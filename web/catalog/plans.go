@@ -94,9 +94,7 @@ func (s *Pages) editPlan(req *site.Request, stored billing.Plan) (site.Response,
 func (s *Pages) viewPlan(req *site.Request, stored billing.Plan) (site.Response, error) {
 	view := catalogpage.PlanView{
 		Frame: req.Frame(stored.Name, "plans"), Base: req.AppPath("plans"), Stored: stored, Percents: planValues(stored).Multipliers,
-	}
-	if req.May(tenancy.PlansWrite) {
-		view.Edit = req.AppPath("plans", stored.Key, "edit")
+		Edit: req.LinkIfPermitted(tenancy.PlansWrite, "plans", stored.Key, "edit"),
 	}
 	counts, err := subscriberCounts(req, stored)
 	if err != nil {

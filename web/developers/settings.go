@@ -91,8 +91,6 @@ func (s *Pages) settingsPage(req *site.Request, view settingspage.AppSettings) (
 	view.Frame, view.Path, view.App = req.Frame("Settings", "settings"), req.AppPath("settings"), req.App
 	view.Version = cmp.Or(view.Version, req.App.Version())
 	view.Provider, view.MayRevoke = provider, req.Member.May(tenancy.KeysWrite)
-	if req.May(tenancy.AppsWrite) {
-		view.Archive = req.AppPath("settings", "archive")
-	}
+	view.Archive = req.LinkIfPermitted(tenancy.AppsWrite, "settings", "archive")
 	return view, err
 }

@@ -145,19 +145,17 @@ func (s *Pages) denial(req *site.Request, id ids.ID) (site.Response, error) {
 		FeatureKey: d.FeatureKey, FeatureName: d.FeatureName, Unit: d.Unit, Quantity: e.Quantity, EventID: e.EventID, EntityID: e.EntityID,
 		Charge: e.Charge, Balance: d.Decision.Before, Allowance: d.Decision.Allowance, At: d.At(),
 		KeyName: d.KeyName, KeyID: d.KeyID.Format(ids.APIKey), RequestID: d.RequestID.Format(ids.Request), Again: checkAgain(req, d),
+		FeatureHref: req.LinkIfPermitted(tenancy.FeaturesRead, "features", d.FeatureKey, "edit"),
 	}
 	if !d.WalletID.IsZero() {
 		view.HasWallet, view.WalletHref = true, req.WalletLink(d.WalletID)
 		view.Wallet = req.LinkIfPermitted(tenancy.WalletsRead, "wallets", d.WalletID.Format(ids.Wallet), "denials")
 	}
-	if req.May(tenancy.FeaturesRead) {
-		view.FeatureHref = req.AppPath("features", d.FeatureKey, "edit")
+	if d.KeyName != "" {
+		view.KeyHref = req.LinkIfPermitted(tenancy.KeysRead, "keys", view.KeyID)
 	}
-	if req.May(tenancy.KeysRead) && d.KeyName != "" {
-		view.KeyHref = req.AppPath("keys", view.KeyID)
-	}
-	if req.May(tenancy.RequestsRead) && !d.RequestID.IsZero() {
-		view.RequestHref = requestPath(req, d.RequestID)
+	if !d.RequestID.IsZero() {
+		view.RequestHref = req.LinkIfPermitted(tenancy.RequestsRead, "requests", view.RequestID)
 	}
 	view.Frame = req.Frame("Denied: "+d.FeatureName, "denials")
 	return site.Show(supportpage.DenialPage(view)), nil

@@ -38,12 +38,9 @@ func (s *Pages) jobs(req *site.Request) (site.Response, error) {
 	if err != nil {
 		return site.Response{}, err
 	}
-	view := supportpage.JobList{Frame: req.Frame("Failing jobs", "overview")}
+	view := supportpage.JobList{Frame: req.Frame("Failing jobs", "overview"), Retry: req.LinkIfPermitted(tenancy.SubscriptionsWrite, "jobs", "retry")}
 	if view.More = len(found) > maxJobs; view.More {
 		found = found[:maxJobs]
-	}
-	if req.May(tenancy.SubscriptionsWrite) {
-		view.Retry = req.AppPath("jobs", "retry")
 	}
 	for _, w := range found {
 		row := supportpage.JobRow{

@@ -98,12 +98,10 @@ func newRequestRow(req *site.Request, r reports.Request) supportpage.RequestRow 
 	row := supportpage.RequestRow{
 		Href: requestPath(req, r.ID), ID: r.ID.Format(ids.Request), At: r.At, Method: r.Method, Route: r.Route, Status: r.Status, Code: string(r.Code),
 		CodeHref: "/docs/errors/" + string(r.Code), TookMicros: r.TookMicros, KeyName: r.KeyName, KeyMasked: r.KeyMasked, Feature: r.Feature,
+		KeyHref: req.LinkIfPermitted(tenancy.KeysRead, "keys", r.KeyID.Format(ids.APIKey)),
 	}
 	if r.Identity != "" {
 		row.Identity, row.WalletHref = r.Identity, req.CustomerLink(r.Identity)
-	}
-	if req.May(tenancy.KeysRead) {
-		row.KeyHref = req.AppPath("keys", r.KeyID.Format(ids.APIKey))
 	}
 	return row
 }

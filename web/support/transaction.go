@@ -81,12 +81,10 @@ func eventDetails(req *site.Request, e reports.EventFound) *supportpage.EventDet
 	details := &supportpage.EventDetails{
 		Event: e.Event, RequestID: e.TransactionID.Format(ids.Request), FeatureKey: e.FeatureKey, FeatureName: e.FeatureName, Unit: e.Unit,
 		KeyName: e.KeyName, KeyID: e.KeyID.Format(ids.APIKey), Derivation: e.Derivation(),
+		FeatureHref: req.LinkIfPermitted(tenancy.FeaturesRead, "features", e.FeatureKey, "edit"),
 	}
-	if req.May(tenancy.FeaturesRead) {
-		details.FeatureHref = req.AppPath("features", e.FeatureKey, "edit")
-	}
-	if req.May(tenancy.KeysRead) && e.KeyName != "" {
-		details.KeyHref = req.AppPath("keys", details.KeyID)
+	if e.KeyName != "" {
+		details.KeyHref = req.LinkIfPermitted(tenancy.KeysRead, "keys", details.KeyID)
 	}
 	if !e.DeduplicatedFrom.IsZero() {
 		details.FirstHref, details.FirstID = req.TransactionPath(e.DeduplicatedFrom), e.DeduplicatedFrom.Format(ids.Transaction)

@@ -32,9 +32,7 @@ func (s *Pages) wallets(req *site.Request, p store.Page) (site.Response, error) 
 	list := req.Listing(req.AppPath("wallets"), "q", "show", "sort")
 	view := supportpage.WalletList{
 		Frame: req.Frame("Wallets", "wallets"), Path: list.Path, Query: req.Query("q"), Show: req.Query("show"), Shows: options,
-	}
-	if req.May(tenancy.WalletsWrite) {
-		view.New = req.AppPath("wallets", "new")
+		New: req.LinkIfPermitted(tenancy.WalletsWrite, "wallets", "new"),
 	}
 	sortWallets(list, &q, &view)
 	var found []reports.WalletFound
@@ -182,21 +180,13 @@ func (s *Pages) walletHead(req *site.Request, tab string) (supportpage.WalletHea
 	if s.exportWallet != nil && req.May(tenancy.JournalRead) && req.May(tenancy.WalletsWrite) {
 		head.Export = head.Path + "/export.json"
 	}
-	if req.May(tenancy.WalletsWrite) && !metering.IsTombstone(w.Identity) {
-		head.Rename = head.Path + "/rename"
+	if !metering.IsTombstone(w.Identity) {
+		head.Rename = req.LinkIfPermitted(tenancy.WalletsWrite, "wallets", head.ID, "rename")
+		head.Erase = req.LinkIfPermitted(tenancy.WalletsErase, "wallets", head.ID, "erase")
 	}
-	if req.May(tenancy.WalletsErase) && !metering.IsTombstone(w.Identity) {
-		head.Erase = head.Path + "/erase"
-	}
-	if req.May(tenancy.WalletsTransfer) {
-		head.Transfer = head.Path + "/transfer"
-	}
-	if req.May(tenancy.BalancesAdjust) {
-		head.Adjust = head.Path + "/adjust"
-	}
-	if req.May(tenancy.DepositsWrite) {
-		head.Deposit = head.Path + "/deposit"
-	}
+	head.Transfer = req.LinkIfPermitted(tenancy.WalletsTransfer, "wallets", head.ID, "transfer")
+	head.Adjust = req.LinkIfPermitted(tenancy.BalancesAdjust, "wallets", head.ID, "adjust")
+	head.Deposit = req.LinkIfPermitted(tenancy.DepositsWrite, "wallets", head.ID, "deposit")
 	head.NewCredit = req.LinkIfPermitted(tenancy.CreditsWrite, "credits", "new")
 	head.Actions = planActions(req, head)
 	return head, w, nil
