@@ -184,63 +184,103 @@ func firstSteps(s Start) templ.Component {
 			templ_7745c5c3_Var6 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"card\" aria-labelledby=\"first-steps\"><header><h2 id=\"first-steps\">First steps</h2><p>Make your first charge from a terminal.</p></header><ol class=\"steps\"><li><h3>Create an API key</h3><p>Run this on the server, in the same folder and with the same settings. It also creates the organization and the application.</p>")
+		templ_7745c5c3_Var7 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+			templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+			templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+			if !templ_7745c5c3_IsBuffer {
+				defer func() {
+					templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err == nil {
+						templ_7745c5c3_Err = templ_7745c5c3_BufErr
+					}
+				}()
+			}
+			ctx = templ.InitializeContext(ctx)
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<ol class=\"steps\"><li><h3>Create an API key</h3><p>Run this on the server, in the same folder and with the same settings. It also creates the organization and the application.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("make-key", "create an API key", s.Program+" keys create --org Acme --app Chat --preset setup")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"notice\" data-tone=\"warn\">The secret is shown once. Keep it on your servers, never in a browser or app.</p></li><li><h3>Set your API key</h3><p>Run this, then paste the secret and press Enter.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("hold-key", "set the API key", "read -r PURSER_KEY && export PURSER_KEY")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</li><li><h3>Create a credit</h3><p>Credits are the units you bill in: tokens, minutes, messages.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("define-credit", "create a credit", s.call().DefineCredit())).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</li><li><h3>Fund a wallet</h3><p>An identity is your own ID for a customer. The first deposit creates their wallet: here, 5 tokens in nanocredits. The idempotency key makes it safe to retry.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("fund-wallet", "deposit credits", s.call().FundWallet())).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</li><li><h3>Create a feature</h3><p>Features are what your customers use. Here, a message costs 0.25 tokens.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("price-feature", "create a feature", s.call().PriceFeature())).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</li><li><h3>Send an event</h3><p>Returns the charge immediately. You choose the event ID, so retrying the same ID never charges twice.</p>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("send-event", "send an event", s.call().TrackUsage())).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</li><li><h3>Get the balance</h3>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = component.Command(command("read-wallet", "get the wallet", s.call().ReadWallet())).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</li></ol>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			return nil
+		})
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "first-steps", Title: "First steps", Lead: "Make your first charge from a terminal."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = component.Command(command("make-key", "create an API key", s.Program+" keys create --org Acme --app Chat --preset setup")).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<p class=\"notice\" data-tone=\"warn\">The secret is shown once. Keep it on your servers, never in a browser or app.</p></li><li><h3>Set your API key</h3><p>Run this, then paste the secret and press Enter.</p>")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = component.Command(command("hold-key", "set the API key", "read -r PURSER_KEY && export PURSER_KEY")).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "</li><li><h3>Create a credit</h3><p>Credits are the units you bill in: tokens, minutes, messages.</p>")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = component.Command(command("define-credit", "create a credit", s.call().DefineCredit())).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</li><li><h3>Fund a wallet</h3><p>An identity is your own ID for a customer. The first deposit creates their wallet: here, 5 tokens in nanocredits. The idempotency key makes it safe to retry.</p>")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = component.Command(command("fund-wallet", "deposit credits", s.call().FundWallet())).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</li><li><h3>Create a feature</h3><p>Features are what your customers use. Here, a message costs 0.25 tokens.</p>")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = component.Command(command("price-feature", "create a feature", s.call().PriceFeature())).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</li><li><h3>Send an event</h3><p>Returns the charge immediately. You choose the event ID, so retrying the same ID never charges twice.</p>")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = component.Command(command("send-event", "send an event", s.call().TrackUsage())).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</li><li><h3>Get the balance</h3>")
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = component.Command(command("read-wallet", "get the wallet", s.call().ReadWallet())).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</li></ol></section><section class=\"card\" aria-labelledby=\"addresses\"><header><h2 id=\"addresses\">Endpoints</h2></header><table class=\"table\"><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">Returns</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process is running</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the server is ready for requests, 503 otherwise</td></tr></tbody></table></section>")
+		templ_7745c5c3_Var8 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
+			templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
+			templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
+			if !templ_7745c5c3_IsBuffer {
+				defer func() {
+					templ_7745c5c3_BufErr := templruntime.ReleaseBuffer(templ_7745c5c3_Buffer)
+					if templ_7745c5c3_Err == nil {
+						templ_7745c5c3_Err = templ_7745c5c3_BufErr
+					}
+				}()
+			}
+			ctx = templ.InitializeContext(ctx)
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<table class=\"table\"><thead><tr><th scope=\"col\">Path</th><th scope=\"col\">Returns</th></tr></thead> <tbody><tr><th scope=\"row\"><a href=\"/v1/openapi.json\"><code>/v1/openapi.json</code></a></th><td>The API as an OpenAPI document</td></tr><tr><th scope=\"row\"><a href=\"/healthz\"><code>/healthz</code></a></th><td>200 while the process is running</td></tr><tr><th scope=\"row\"><a href=\"/readyz\"><code>/readyz</code></a></th><td>200 when the server is ready for requests, 503 otherwise</td></tr></tbody></table>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			return nil
+		})
+		templ_7745c5c3_Err = component.Card(component.CardHead{ID: "addresses", Title: "Endpoints"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
