@@ -88,7 +88,7 @@ var accountMutants = []mutant{
 	bug("a new password confirms without the second factor", "./web", "TestAuthenticator",
 		once("web/accounts/account.go", "\tif account.FactorAt == 0 {", "\tif true {")),
 	bug("a completed sign-in leaves the password of its browser waiting for another code", "./web", "TestAuthenticator",
-		once("web/accounts/awaiting.go", "\t\tsetAwaiting(req, \"\", -1)\n", "")),
+		once("web/accounts/awaiting.go", "\t\tsetCookie(req, awaitingCookieName(req), \"\", -1)\n", "")),
 	bug("a member sends any number of security notices", "./web", "TestNoticesThatAMemberCausesAreBounded",
 		once("web/site/mail.go", "httpd.Claim{Tokens: int64(len(to))}", "httpd.Claim{}")),
 	bug("malformed requests fill the log", "./cmd/purser", "TestRequestsThatAreNoneDoNotFillTheLog",

@@ -1,9 +1,6 @@
 package accounts
 
 import (
-	"encoding/base64"
-	"fmt"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -33,50 +30,28 @@ func requireCode(req *site.Request, account people.Account, next string) (site.R
 			return site.Response{}, err
 		}
 	}
-	sealed, err := req.Site.Vault.Seal(awaitingPlace, fmt.Append(nil, account.UserID.Format(ids.User), " ", account.ChangedAt, " ", req.Site.Now()))
-	if err != nil {
+	if err := sealCookie(req, awaitingCookieName(req), awaitingPlace, codeTimeout, account.UserID.Format(ids.User), account.ChangedAt, req.Site.Now()); err != nil {
 		return site.Response{}, err
 	}
-	setAwaiting(req, base64.RawURLEncoding.EncodeToString(sealed), int(codeTimeout/time.Second))
 	return site.Redirect("/login/code?" + url.Values{"next": {next}}.Encode()), nil
 }
 
 // endAwaiting deletes the cookie of a sign-in that waits, also when another user signs in.
 func endAwaiting(req *site.Request) {
 	if _, err := req.HTTP().Cookie(awaitingCookieName(req)); err == nil {
-		setAwaiting(req, "", -1)
+		setCookie(req, awaitingCookieName(req), "", -1)
 	}
-}
-
-// setAwaiting sets the cookie, or deletes it with a negative age.
-func setAwaiting(req *site.Request, value string, maxAge int) {
-	req.SetCookie(&http.Cookie{
-		Name: awaitingCookieName(req), Value: value, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: req.Site.HTTPS, SameSite: http.SameSiteLaxMode,
-	})
 }
 
 // awaitingCode is the user whose password was right a short time ago and whose code is
 // missing, and when that password was set.
 func awaitingCode(req *site.Request) (user ids.ID, passwordAt int64, waiting bool) {
-	cookie, err := req.HTTP().Cookie(awaitingCookieName(req))
-	if err != nil {
-		return user, 0, false
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err != nil {
-		return user, 0, false
-	}
-	content, err := req.Site.Vault.Open(awaitingPlace, sealed)
-	if err != nil {
-		return user, 0, false
-	}
 	var text string
 	var at int64
-	if _, err := fmt.Sscan(string(content), &text, &passwordAt, &at); err != nil {
+	if !scanCookie(req, awaitingCookieName(req), awaitingPlace, &text, &passwordAt, &at) {
 		return user, 0, false
 	}
-	user, err = ids.Parse(ids.User, text)
+	user, err := ids.Parse(ids.User, text)
 	age := req.Site.Now() - at // below zero when a server whose clock is ahead took the password
 	return user, passwordAt, err == nil && age >= -time.Second.Milliseconds() && age <= codeTimeout.Milliseconds()
 }

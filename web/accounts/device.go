@@ -2,9 +2,6 @@ package accounts
 
 import (
 	"cmp"
-	"encoding/base64"
-	"fmt"
-	"net/http"
 	"time"
 
 	"purser/ids"
@@ -36,20 +33,8 @@ func hasDevice(req *site.Request) bool {
 // for one user and is not valid for another account, nor after the password was replaced.
 // With factorAt, it is not valid if the authenticator was added later either.
 func deviceOf(req *site.Request, user ids.ID, passwordAt, factorAt int64) (id string) {
-	cookie, err := req.HTTP().Cookie(deviceCookieName(req))
-	if err != nil || user.IsZero() {
-		return ""
-	}
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	if err != nil {
-		return ""
-	}
-	content, err := req.Site.Vault.Open(devicePlace(user), sealed)
-	if err != nil {
-		return ""
-	}
 	var password, factor int64
-	if _, err := fmt.Sscan(string(content), &id, &password, &factor); err != nil { // of an earlier version
+	if user.IsZero() || !scanCookie(req, deviceCookieName(req), devicePlace(user), &id, &password, &factor) {
 		return ""
 	}
 	if password != passwordAt || factorAt != 0 && factor != factorAt {
@@ -75,13 +60,5 @@ func rememberDevice(req *site.Request, user ids.ID, id string, passwordAt, facto
 	if id == "" {
 		return nil
 	}
-	sealed, err := req.Site.Vault.Seal(devicePlace(user), fmt.Append(nil, id, " ", passwordAt, " ", factorAt))
-	if err != nil {
-		return err
-	}
-	req.SetCookie(&http.Cookie{
-		Name: deviceCookieName(req), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/",
-		MaxAge: int(deviceTTL / time.Second), HttpOnly: true, Secure: req.Site.HTTPS, SameSite: http.SameSiteLaxMode,
-	})
-	return nil
+	return sealCookie(req, deviceCookieName(req), devicePlace(user), deviceTTL, id, passwordAt, factorAt)
 }
