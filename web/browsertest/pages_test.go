@@ -33,7 +33,7 @@ var samplePages = map[string]view{
 	"gallery":           page.Gallery(page.GallerySample{}),
 	"gallery-live":      page.Gallery(page.GallerySample{Live: true}),
 	"welcome":           accountpage.Welcome(accountpage.Start{Server: accountpage.Server{Version: "1.2.3", Address: "http://127.0.0.1:8080", Program: "bin/purser"}, NotSetUp: true}),
-	"credits":           catalogpage.Credits(catalogpage.CreditList{Credits: []metering.Credit{{Key: "tokens", Name: strings.Repeat("W", 40), Unit: "token"}}}),
+	"credits":           catalogpage.Credits(catalogpage.List[metering.Credit]{Items: []metering.Credit{{Key: "tokens", Name: strings.Repeat("W", 40), Unit: "token"}}}),
 	"error":             page.Error(page.Failure{Status: 404, Title: "Page not found", Advice: "Begin at the start page.", RequestID: "req_01h455vb4pex5vsknk084sn02q"}),
 	"sandbox-checkout":  pages.CheckoutPage(pages.Checkout{Clock: clock, Seller: "Chat", State: "open", Subscribes: true, Lines: lines, Total: total, Expires: moment, Reason: "The card was declined.", Back: "/", Cards: cards, Banks: banks}),
 	"sandbox-complete":  pages.CheckoutPage(pages.Checkout{Clock: clock, State: "complete", Lines: lines, Total: total}),

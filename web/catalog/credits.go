@@ -20,8 +20,8 @@ func (s *Pages) credits(req *site.Request, part store.Page) (site.Response, erro
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(catalogpage.Credits(catalogpage.CreditList{
-		Frame: req.Frame("Credits", "credits"), Base: req.AppPath("credits"), Credits: list, MayEdit: req.May(tenancy.CreditsWrite), Copy: copyPath(req),
+	return site.Show(catalogpage.Credits(catalogpage.List[metering.Credit]{
+		Frame: req.Frame("Credits", "credits"), Base: req.AppPath("credits"), Items: list, MayEdit: req.May(tenancy.CreditsWrite), Copy: copyPath(req),
 		Pages: site.Pages(req.AppPath("credits"), ids.Credit, part, list, more, func(c metering.Credit) ids.ID { return c.ID }),
 	})), nil
 }

@@ -20,8 +20,8 @@ func (s *Pages) features(req *site.Request, part store.Page) (site.Response, err
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(catalogpage.Features(catalogpage.FeatureList{
-		Frame: req.Frame("Features", "features"), Base: req.AppPath("features"), Features: list, MayEdit: req.May(tenancy.FeaturesWrite), Copy: copyPath(req),
+	return site.Show(catalogpage.Features(catalogpage.List[metering.Feature]{
+		Frame: req.Frame("Features", "features"), Base: req.AppPath("features"), Items: list, MayEdit: req.May(tenancy.FeaturesWrite), Copy: copyPath(req),
 		Pages: site.Pages(req.AppPath("features"), ids.Feature, part, list, more, func(f metering.Feature) ids.ID { return f.ID }),
 	})), nil
 }

@@ -22,10 +22,10 @@ func (s *Pages) plans(req *site.Request, part store.Page) (site.Response, error)
 	if err != nil {
 		return site.Response{}, err
 	}
-	return site.Show(catalogpage.Plans(catalogpage.PlanList{
-		Frame: req.Frame("Plans", "plans"), Base: req.AppPath("plans"), Plans: list, Counts: counts, MayEdit: req.May(tenancy.PlansWrite), Copy: copyPath(req),
+	return site.Show(catalogpage.Plans(catalogpage.PlanList{Counts: counts, List: catalogpage.List[billing.Plan]{
+		Frame: req.Frame("Plans", "plans"), Base: req.AppPath("plans"), Items: list, MayEdit: req.May(tenancy.PlansWrite), Copy: copyPath(req),
 		Pages: site.Pages(req.AppPath("plans"), ids.Plan, part, list, more, func(p billing.Plan) ids.ID { return p.ID }),
-	})), nil
+	}})), nil
 }
 
 // subscriberCounts are by plan key; nil for a member who may not read subscriptions.
