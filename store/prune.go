@@ -34,22 +34,23 @@ func (a App) Prune(ctx context.Context, most int) (bool, error) {
 	return pg.Return(ctx, a.transact, func(ctx context.Context, tx appTx) (more bool, err error) {
 		now, err := tx.DatabaseClock(ctx)
 		if err != nil {
-			return more, err
+			return false, err
 		}
-		webhooks, err := tx.ExecAny(ctx, pruneWebhooks, pg.IDAt(now-webhookLife.Milliseconds()), most)
-		if err != nil {
-			return more, err
+		for _, expired := range []struct {
+			delete pg.Statement
+			before any
+		}{
+			{pruneWebhooks, pg.IDAt(now - webhookLife.Milliseconds())},
+			{pruneLeases, now - leaseLife.Milliseconds()},
+			{reports.PruneFailures, a.store.Stats().OldestFailure()},
+			{reports.PruneDenials, a.store.Stats().OldestDenial()},
+		} {
+			deleted, err := tx.ExecAny(ctx, expired.delete, expired.before, most)
+			if err != nil {
+				return false, err
+			}
+			more = more || deleted == int64(most)
 		}
-		leases, err := tx.ExecAny(ctx, pruneLeases, now-leaseLife.Milliseconds(), most)
-		if err != nil {
-			return more, err
-		}
-		failures, err := tx.ExecAny(ctx, reports.PruneFailures, a.store.Stats().OldestFailure(), most)
-		if err != nil {
-			return more, err
-		}
-		denials, err := tx.ExecAny(ctx, reports.PruneDenials, a.store.Stats().OldestDenial(), most)
-		more = max(webhooks, leases, failures, denials) == int64(most)
-		return more, err
+		return more, nil
 	})
 }

@@ -142,16 +142,12 @@ func (tx appTx) pricesNamed(ctx context.Context, remote billing.ProviderSubscrip
 			named = append(named, line.PriceID)
 		}
 	}
-	prices := make(map[string]billing.Terms)
-	err := pg.Each(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) error {
-		var price string
+	return pg.CollectMap(ctx, tx, selectPriceTerms, func(row pgx.CollectableRow) (price string, terms billing.Terms, err error) {
 		var text []byte
 		if err := row.Scan(&price, &text); err != nil {
-			return err
+			return price, terms, err
 		}
-		terms, err := ledger.ThawTerms(text)
-		prices[price] = terms
-		return err
+		terms, err = ledger.ThawTerms(text)
+		return price, terms, err
 	}, named)
-	return prices, err
 }

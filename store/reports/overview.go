@@ -119,7 +119,7 @@ func (r *overviewReader) readHours(ctx context.Context, tx appTx) error {
 	for hour := r.since; hour < r.end; hour += hourMillis {
 		r.Hours = append(r.Hours, OverviewDay{Day: hour})
 	}
-	err := pg.Each(ctx, tx, selectTodaysHours, func(row pgx.CollectableRow) error {
+	return pg.Each(ctx, tx, selectTodaysHours, func(row pgx.CollectableRow) error {
 		var hour, uses, denials int64
 		err := row.Scan(&hour, &uses, &denials)
 		if i := (hour - r.since) / hourMillis; err == nil && i < int64(len(r.Hours)) {
@@ -127,7 +127,6 @@ func (r *overviewReader) readHours(ctx context.Context, tx appTx) error {
 		}
 		return err
 	}, r.since, r.end)
-	return err
 }
 
 // topLength is how many features an overview names.
@@ -208,7 +207,7 @@ func (r *overviewReader) readDeposits(ctx context.Context, tx appTx) error {
 }
 
 func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
-	err := pg.Each(ctx, tx, sumDenials, func(row pgx.CollectableRow) error {
+	return pg.Each(ctx, tx, sumDenials, func(row pgx.CollectableRow) error {
 		var day, count int64
 		var reason fault.Code
 		err := row.Scan(&day, &reason, &count)
@@ -220,7 +219,6 @@ func (r *overviewReader) readDenials(ctx context.Context, tx appTx) error {
 		}
 		return err
 	}, r.before, r.end)
-	return err
 }
 
 func (r *overviewReader) readActive(ctx context.Context, tx appTx) error {

@@ -324,13 +324,9 @@ func (u *Usage) name(ctx context.Context, tx *pg.Tx) (err error) {
 	if len(wallets) == 0 {
 		return nil
 	}
-	u.Identities = map[ids.ID]string{}
-	err = pg.Each(ctx, tx, nameWallets, func(row pgx.CollectableRow) error {
-		var id ids.ID
-		var identity string
-		err := row.Scan(&id, &identity)
-		u.Identities[id] = identity
-		return err
+	u.Identities, err = pg.CollectMap(ctx, tx, nameWallets, func(row pgx.CollectableRow) (id ids.ID, identity string, err error) {
+		err = row.Scan(&id, &identity)
+		return id, identity, err
 	}, wallets)
 	return err
 }
@@ -340,15 +336,10 @@ func (u *Usage) named(ctx context.Context, tx *pg.Tx, s pg.Statement, id func(Ro
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	names := map[ids.ID]Named{}
-	err := pg.Each(ctx, tx, s, func(row pgx.CollectableRow) error {
-		var id ids.ID
-		var n Named
-		err := row.Scan(&id, &n.Key, &n.Name, &n.Unit)
-		names[id] = n
-		return err
+	return pg.CollectMap(ctx, tx, s, func(row pgx.CollectableRow) (id ids.ID, n Named, err error) {
+		err = row.Scan(&id, &n.Key, &n.Name, &n.Unit)
+		return id, n, err
 	}, wanted)
-	return names, err
 }
 
 // Join adds the names of another page of the same query.

@@ -98,7 +98,7 @@ func (a App) LargestWallets(ctx context.Context, q Query, by Measure, credit ids
 			return err
 		}
 		list = nil
-		err = pg.Each(ctx, tx, largestWallets, func(row pgx.CollectableRow) error {
+		return pg.Each(ctx, tx, largestWallets, func(row pgx.CollectableRow) error {
 			var c Customer
 			var counts bool
 			var read int64
@@ -108,7 +108,6 @@ func (a App) LargestWallets(ctx context.Context, q Query, by Measure, credit ids
 			}
 			return err
 		}, wallets, q.Buckets.From(), q.Buckets.End, feature, pg.OrNull(credit), string(by), comparedSums+1, limit)
-		return err
 	})
 	return list, ok, err
 }

@@ -46,18 +46,11 @@ func (i Installation) StrayApplications(ctx context.Context) (list []StrayApplic
 	if err != nil {
 		return nil, false, err
 	}
-	search := func(table string) ([]StrayApplication, error) { return straysIn(ctx, tx, table) }
 	if i.db.Distributed {
 		tables = append(slices.DeleteFunc(tables, func(table string) bool { return !pg.IsControl(table) }), onShards)
-		search = func(table string) ([]StrayApplication, error) {
-			if table == onShards {
-				return straysOnShards(ctx, tx)
-			}
-			return straysIn(ctx, tx, table)
-		}
 	}
 	for _, table := range tables {
-		found, err := search(table)
+		found, err := straysIn(ctx, tx, table)
 		if pg.SQLState(err) == pg.InsufficientPrivilege {
 			return nil, false, nil
 		}
@@ -81,6 +74,9 @@ func namedIn(table string) string {
 }
 
 func straysIn(ctx context.Context, tx pgx.Tx, table string) ([]StrayApplication, error) {
+	if table == onShards {
+		return straysOnShards(ctx, tx)
+	}
 	return pg.CollectSQL(ctx, tx, strayApplications, pgx.RowToStructByPos[StrayApplication], namedIn(pgx.Identifier{table}.Sanitize())+`
 		SELECT n.app_id, $1::text FROM named n
 		WHERE n.app_id IS NOT NULL AND NOT EXISTS (SELECT FROM applications a WHERE a.id = n.app_id)

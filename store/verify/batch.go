@@ -118,7 +118,7 @@ func (b *verifyWork) readWallets(ctx context.Context, list []verifyRange) error 
 		wallets = append(wallets, r.wallet)
 	}
 	b.proofs, b.charged = make(map[ids.ID]*walletProof, len(list)), make(map[ids.ID]bool, len(list))
-	err := pg.Each(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) error {
+	return pg.Each(ctx, b.tx, verifyReadWallets, func(row pgx.CollectableRow) error {
 		w, err := b.readVerifiedWallet(row)
 		if err != nil {
 			return err
@@ -141,7 +141,6 @@ func (b *verifyWork) readWallets(ctx context.Context, list []verifyRange) error 
 		b.ranges = append(b.ranges, r)
 		return nil
 	}, wallets)
-	return err
 }
 
 // begin starts a proof after an entry: from nothing, from the wallet's seal, or from

@@ -52,10 +52,7 @@ type verifyFeature struct {
 }
 
 func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
-	loaded := verifyCatalog{
-		prices: c.prices, newest: c.newest, features: map[ids.ID]verifyFeature{}, credits: map[ids.ID]string{},
-		keys: map[ids.ID]bool{}, used: c.used,
-	}
+	loaded := verifyCatalog{prices: c.prices, newest: c.newest, used: c.used}
 	if loaded.used == nil {
 		loaded.used = map[ids.ID]bool{}
 		loaded.prices, loaded.newest = map[int64]verifyPrice{}, math.MinInt64
@@ -71,31 +68,23 @@ func (c *verifyCatalog) load(ctx context.Context, tx appTx) error {
 	if err != nil {
 		return err
 	}
-	err = pg.Each(ctx, tx, verifyFeatures, func(row pgx.CollectableRow) error {
-		var id ids.ID
-		var f verifyFeature
-		err := row.Scan(&id, &f.key, &f.deduplication, &f.locked)
-		loaded.features[id] = f
-		return err
+	loaded.features, err = pg.CollectMap(ctx, tx, verifyFeatures, func(row pgx.CollectableRow) (id ids.ID, f verifyFeature, err error) {
+		err = row.Scan(&id, &f.key, &f.deduplication, &f.locked)
+		return id, f, err
 	})
 	if err != nil {
 		return err
 	}
-	err = pg.Each(ctx, tx, verifyCredits, func(row pgx.CollectableRow) error {
-		var id ids.ID
-		var key string
-		err := row.Scan(&id, &key)
-		loaded.credits[id] = key
-		return err
+	loaded.credits, err = pg.CollectMap(ctx, tx, verifyCredits, func(row pgx.CollectableRow) (id ids.ID, key string, err error) {
+		err = row.Scan(&id, &key)
+		return id, key, err
 	})
 	if err != nil {
 		return err
 	}
-	err = pg.Each(ctx, tx, verifyKeys, func(row pgx.CollectableRow) error {
-		var id ids.ID
-		err := row.Scan(&id)
-		loaded.keys[id] = true
-		return err
+	loaded.keys, err = pg.CollectMap(ctx, tx, verifyKeys, func(row pgx.CollectableRow) (id ids.ID, exists bool, err error) {
+		err = row.Scan(&id)
+		return id, true, err
 	})
 	if err != nil {
 		return err

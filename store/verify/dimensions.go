@@ -278,19 +278,14 @@ func (d *dimensionPass) checkOrg(org ids.ID, day int64) {
 }
 
 func (d *dimensionPass) readStored(ctx context.Context, tx appTx, from, upto int64) (map[dimensionKey]rollup.Sums, error) {
-	stored := map[dimensionKey]rollup.Sums{}
-	err := pg.Each(ctx, tx, verifyDimensions, func(row pgx.CollectableRow) error {
-		var k dimensionKey
+	return pg.CollectMap(ctx, tx, verifyDimensions, func(row pgx.CollectableRow) (k dimensionKey, sums rollup.Sums, err error) {
 		var org ids.ID
-		var sums rollup.Sums
 		var quantity, included, charged string
-		err := row.Scan(&k.dimension, &k.value, &k.day, &k.feature, &k.credit, &org, &sums.Events, &sums.Deduplicated, &quantity, &included, &charged)
+		err = row.Scan(&k.dimension, &k.value, &k.day, &k.feature, &k.credit, &org, &sums.Events, &sums.Deduplicated, &quantity, &included, &charged)
 		d.checkOrg(org, k.day)
 		parseSums(&sums, quantity, included, charged)
-		stored[k] = sums
-		return err
+		return k, sums, err
 	}, from, upto)
-	return stored, err
 }
 
 // compare reports where sums differ. After an erasure, events may have lost properties that

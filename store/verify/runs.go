@@ -114,17 +114,12 @@ func (tx appTx) describe(ctx context.Context, found []Difference) ([]string, err
 	for i, d := range found {
 		wallets[i] = d.WalletID
 	}
-	type named struct {
-		ID       ids.ID
-		Identity string
-	}
-	list, err := pg.Collect(ctx, tx, listIdentities, pgx.RowToStructByPos[named], wallets)
+	identities, err := pg.CollectMap(ctx, tx, listIdentities, func(row pgx.CollectableRow) (id ids.ID, identity string, err error) {
+		err = row.Scan(&id, &identity)
+		return id, identity, err
+	}, wallets)
 	if err != nil {
 		return nil, err
-	}
-	identities := make(map[ids.ID]string, len(list))
-	for _, n := range list {
-		identities[n.ID] = n.Identity
 	}
 	for i, d := range found {
 		d.Identity = identities[d.WalletID]

@@ -136,13 +136,12 @@ type usageState struct {
 // prepareUsage finds out which hours are compared.
 func (p *verifyPass) prepareUsage(ctx context.Context, tx appTx) error {
 	p.usage = usageState{all: newAllUsage()}
-	err := pg.Each(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) error {
+	return pg.Each(ctx, tx, verifyUsageProgress, func(row pgx.CollectableRow) error {
 		var until int64
 		err := row.Scan(&until, &p.usage.from, &p.usage.fromDay, &p.usage.days, &p.usage.values, &p.usage.revenue, &p.usage.offset)
 		p.usage.upto = rollup.HourOf(until)
 		return err
 	})
-	return err
 }
 
 // takeUsage adds an event of a full pass to the sums of its wallet.

@@ -73,6 +73,17 @@ func Each(ctx context.Context, tx In, s Statement, each func(pgx.CollectableRow)
 	return err
 }
 
+// CollectMap runs a query and reads each row as a key and its value.
+func CollectMap[K comparable, V any](ctx context.Context, tx In, s Statement, read func(pgx.CollectableRow) (K, V, error), args ...any) (map[K]V, error) {
+	found := map[K]V{}
+	err := Each(ctx, tx, s, func(row pgx.CollectableRow) error {
+		key, value, err := read(row)
+		found[key] = value
+		return err
+	}, args...)
+	return found, err
+}
+
 // Query is a statement with its arguments, for CollectBoth.
 type Query struct {
 	Statement Statement
