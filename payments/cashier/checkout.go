@@ -317,7 +317,7 @@ func (c *Cashier) customer(ctx context.Context, acct account, owner payments.Cus
 }
 
 // keepCustomer stores a created customer. If its owner was renamed or erased meanwhile, the
-// customer is nobody's, and a job removes the hash of the identity from it: after a while,
+// customer belongs to no wallet, and a job removes the hash of the identity from it: after a while,
 // because another operation may be about to store it.
 func (c *Cashier) keepCustomer(ctx context.Context, acct account, owner payments.CustomerOwner, made string) (string, error) {
 	now := c.nowAt(acct.ClockOffset)
