@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -45,7 +46,8 @@ func (n *node) signUp(ctx context.Context, t *tenant) (*browser, error) {
 	return client, nil
 }
 
-var formToken = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
+// hiddenField is what the server expects back from its form. There is none before sign-in.
+var hiddenField = regexp.MustCompile(`name="(form_token|version)" value="([^"]+)"`)
 
 // send submits the form of a page and returns the path of the response.
 func (client *browser) send(ctx context.Context, path string, fields url.Values) (string, error) {
@@ -53,8 +55,10 @@ func (client *browser) send(ctx context.Context, path string, fields url.Values)
 	if err != nil {
 		return "", err
 	}
-	if token := formToken.FindStringSubmatch(page); token != nil { // absent before sign-in
-		fields.Set("form_token", token[1])
+	for _, field := range hiddenField.FindAllStringSubmatch(page, -1) {
+		if !fields.Has(field[1]) { // of the first form on the page
+			fields.Set(field[1], html.UnescapeString(field[2]))
+		}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+client.host+path, strings.NewReader(fields.Encode()))
 	if err != nil {

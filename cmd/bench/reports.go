@@ -165,14 +165,14 @@ func (t *tenant) figuresSQL() string {
 	return fmt.Sprintf(`
 		BEGIN;
 		INSERT INTO usage_days (app_id, day, feature_id, credit_id, org_id, accepted, deduplicated, charged_nanocredits)
-		SELECT e.app_id, e.created_at - e.created_at %% %[2]d, p.feature_id, p.credit_id, e.org_id, count(*), 0, sum(e.amount_nanocredits)
+		SELECT e.app_id, e.created_at - e.created_at %% %[2]d, p.feature_id, p.credit_id, p.org_id, count(*), 0, sum(e.amount_nanocredits)
 		FROM usage_events e JOIN prices p ON p.app_id = e.app_id AND p.number = e.price_number
 		WHERE e.app_id = '%[1]s' GROUP BY 1, 2, 3, 4, 5
 		ON CONFLICT (app_id, day, feature_id, credit_id) DO UPDATE SET accepted = excluded.accepted, charged_nanocredits = excluded.charged_nanocredits;
 
 		INSERT INTO activity_hours (app_id, hour, org_id, uses, denials, requests, failures, oldest_tx, newest_tx)
-		SELECT app_id, created_at - created_at %% %[3]d, org_id, count(*), 0, count(*), 0, min(tx_id::text)::uuid, max(tx_id::text)::uuid
-		FROM usage_events WHERE app_id = '%[1]s' GROUP BY 1, 2, 3
+		SELECT app_id, created_at - created_at %% %[3]d, '%[5]s'::uuid, count(*), 0, count(*), 0, min(tx_id::text)::uuid, max(tx_id::text)::uuid
+		FROM usage_events WHERE app_id = '%[1]s' GROUP BY 1, 2
 		ON CONFLICT (app_id, hour) DO UPDATE SET uses = excluded.uses, oldest_tx = excluded.oldest_tx, newest_tx = excluded.newest_tx;
 
 		INSERT INTO entry_days (app_id, day, kind, credit_id, org_id, entries, came_nanocredits, taken_nanocredits)
