@@ -223,7 +223,7 @@ func (q *Queue) runJob(ctx context.Context, job Job) error {
 	app := q.options.Store.Queue(job.Scope)
 	if err == nil {
 		defer q.wakeIn(job, next-now)
-		return app.FinishJob(ctx, job.Job, next)
+		return app.FinishJob(ctx, job.Job, next, now)
 	}
 	failure := failureOf(err, job.Tries)
 	run.Result = Retried

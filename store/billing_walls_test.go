@@ -83,7 +83,7 @@ var queueCalls = []call[queue.App]{
 		return a.FailingObjects(ctx, h.work.Kind)
 	}},
 	{"FinishJob", "", "", "", "", func(ctx context.Context, a queue.App, h fixture) (any, error) {
-		return nil, a.FinishJob(ctx, h.work, 0)
+		return nil, a.FinishJob(ctx, h.work, 0, 0)
 	}},
 	{"RetryJob", "", "", "", "", func(ctx context.Context, a queue.App, h fixture) (any, error) {
 		return nil, a.RetryJob(ctx, h.work, "no answer", moment+1)

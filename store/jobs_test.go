@@ -63,7 +63,7 @@ func TestWork(t *testing.T) {
 	t.Run("is gone once it is done", func(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
-		noError(t, a.Queue().FinishJob(t.Context(), only(t, a, 0), 0))
+		noError(t, a.Queue().FinishJob(t.Context(), only(t, a, 0), 0, 0))
 		if due, err := a.Queue().HasJobsDue(t.Context(), 1<<60); err != nil || due {
 			t.Error(due, err)
 		}
@@ -74,9 +74,20 @@ func TestWork(t *testing.T) {
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
 		taken := only(t, a, 0)
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(5)))
-		noError(t, a.Queue().FinishJob(t.Context(), taken, 0))
-		noError(t, a.Queue().FinishJob(t.Context(), taken, 1000))
+		noError(t, a.Queue().FinishJob(t.Context(), taken, 0, 0))
+		noError(t, a.Queue().FinishJob(t.Context(), taken, 1000, 0))
 		if w := only(t, a, 0); w.Version == taken.Version {
+			t.Errorf("%+v", w)
+		}
+	})
+
+	t.Run("that was asked for again meanwhile is due since its end", func(t *testing.T) {
+		a := newTenant(t, db)
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
+		taken := only(t, a, 0)
+		noError(t, a.Queue().Enqueue(t.Context(), invoice(5)))
+		noError(t, a.Queue().FinishJob(t.Context(), taken, 1000, 7))
+		if w := only(t, a, 7); w.DueAt != 7 {
 			t.Errorf("%+v", w)
 		}
 	})
@@ -85,9 +96,9 @@ func TestWork(t *testing.T) {
 		a := newTenant(t, db)
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
 		slow := only(t, a, 0)
-		noError(t, a.Queue().FinishJob(t.Context(), slow, 0))
+		noError(t, a.Queue().FinishJob(t.Context(), slow, 0, 0))
 		noError(t, a.Queue().Enqueue(t.Context(), invoice(0)))
-		noError(t, a.Queue().FinishJob(t.Context(), slow, 0))
+		noError(t, a.Queue().FinishJob(t.Context(), slow, 0, 0))
 		only(t, a, 0)
 	})
 
@@ -103,7 +114,7 @@ func TestWork(t *testing.T) {
 		if err != nil || len(failing) != 1 {
 			t.Errorf("%+v, %v", failing, err)
 		}
-		noError(t, a.Queue().FinishJob(t.Context(), only(t, a, 20), 30))
+		noError(t, a.Queue().FinishJob(t.Context(), only(t, a, 20), 30, 0))
 		if w := only(t, a, 30); w.Tries != 0 || w.LastError != "" {
 			t.Errorf("%+v", w)
 		}
@@ -140,7 +151,7 @@ func TestWork(t *testing.T) {
 		noError(t, a.Payments().DelayArchive(t.Context(), "price_1", 1_000))
 		_, err := a.Accounts().PutConnection(t.Context(), c, 10)
 		noError(t, err)
-		noError(t, a.Queue().FinishJob(t.Context(), running, 0))
+		noError(t, a.Queue().FinishJob(t.Context(), running, 0, 0))
 		if due, err := a.DueJobs(t.Context(), 999, 10); err != nil || len(due) != 0 {
 			t.Errorf("%+v, %v", due, err)
 		}
@@ -211,14 +222,14 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		if len(next.Jobs) != 1 || next.LeaseID == dead.LeaseID {
 			t.Fatalf("the next claim has %+v", next)
 		}
-		noError(t, a.Queue().FinishJob(t.Context(), dead.Jobs[0], 0))
+		noError(t, a.Queue().FinishJob(t.Context(), dead.Jobs[0], 0, 0))
 		noError(t, a.Queue().RetryJob(t.Context(), dead.Jobs[0], "late", 1000))
 		noError(t, a.Queue().RenewJobs(t.Context(), dead, time.Hour))
 		noError(t, a.Queue().ReleaseJobs(t.Context(), dead))
 		if again := claim(t, a, 1, time.Hour); len(again.Jobs) != 0 || !again.HeldElsewhere {
 			t.Errorf("a claim that lost its lease changed the job: %+v", again)
 		}
-		noError(t, a.Queue().FinishJob(t.Context(), next.Jobs[0], 0))
+		noError(t, a.Queue().FinishJob(t.Context(), next.Jobs[0], 0, 0))
 		if due, err := a.Queue().HasJobsDue(t.Context(), 1<<60); err != nil || due {
 			t.Error("the job is still there", err)
 		}
@@ -240,7 +251,7 @@ func TestClaimedJobsAreLeased(t *testing.T) {
 		if got := claim(t, a, 1, time.Hour); len(got.Jobs) != 0 {
 			t.Errorf("it runs twice at once: %+v", got)
 		}
-		noError(t, a.Queue().FinishJob(t.Context(), running.Jobs[0], 0))
+		noError(t, a.Queue().FinishJob(t.Context(), running.Jobs[0], 0, 0))
 		if got := claim(t, a, 1, time.Hour); len(got.Jobs) != 1 {
 			t.Error("the second request is lost")
 		}
@@ -317,13 +328,13 @@ func TestAnEarlierReleaseSharesTheQueue(t *testing.T) {
 		t.Fatalf("its job is not found: %+v", taken)
 	}
 	exec(t, conn, `DELETE FROM work_queue WHERE app_id = $1 AND kind = 'invoice' AND object = 'in_1' AND version = $2`, app.ID, taken.Jobs[0].Version)
-	noError(t, a.Queue().FinishJob(t.Context(), taken.Jobs[0], 0))
+	noError(t, a.Queue().FinishJob(t.Context(), taken.Jobs[0], 0, 0))
 	enqueue()
 	taken = claim()
 	exec(t, conn, `
 		UPDATE work_queue SET due_at = 50, tries = 0, last_error = NULL, failing_since = NULL
 		WHERE app_id = $1 AND kind = 'invoice' AND object = 'in_1' AND version = $2`, app.ID, taken.Jobs[0].Version)
-	noError(t, a.Queue().FinishJob(t.Context(), taken.Jobs[0], 60))
+	noError(t, a.Queue().FinishJob(t.Context(), taken.Jobs[0], 60, 0))
 	if again := claim(); len(again.Jobs) != 1 || again.Jobs[0].DueAt != 60 {
 		t.Errorf("the job is %+v", again)
 	}
@@ -422,7 +433,7 @@ func TestHintsLeadToApplicationsWithWork(t *testing.T) {
 		want(t, 120, a, b)
 		due, err = b.DueJobs(t.Context(), 120, 10)
 		noError(t, err)
-		noError(t, b.Queue().FinishJob(t.Context(), due[0], 0))
+		noError(t, b.Queue().FinishJob(t.Context(), due[0], 0, 0))
 		want(t, 1000, a)
 	})
 
@@ -571,7 +582,7 @@ func TestWebhooksAreTakenOnce(t *testing.T) {
 			t.Error("a repeated webhook notifies no node")
 		}
 		for _, w := range due {
-			noError(t, s.Queue().FinishJob(t.Context(), w, 0))
+			noError(t, s.Queue().FinishJob(t.Context(), w, 0, 0))
 		}
 	}
 	if unseen, err := s.Accounts().UnseenEvents(t.Context(), s.connection.ID, []string{"evt_0", "evt_1", "evt_2"}); err != nil || !slices.Equal(unseen, []string{"evt_0", "evt_2"}) {
@@ -619,7 +630,7 @@ func TestPlansAreSentToTheProvider(t *testing.T) {
 	due, err := s.DueJobs(t.Context(), moment, 100)
 	noError(t, err)
 	for _, w := range due {
-		noError(t, s.Queue().FinishJob(t.Context(), w, 0))
+		noError(t, s.Queue().FinishJob(t.Context(), w, 0, 0))
 	}
 
 	if p := plan(); p.Sync.Status != billing.SyncDone || p.Sync.PriceID != "price_pro" {

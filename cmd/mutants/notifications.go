@@ -15,6 +15,8 @@ var notificationMutants = []mutant{
 		once("store/internal/pg/outbox.go", "last = n.ID.After(last)", "last = n.ID")),
 	bug("an alert is numbered before the entry that came first", "./store", "TestNotificationsOfAWalletAreNumberedInTheirOrder",
 		once("store/usage_alerts.go", "id := n.ID.After(*w.after)\n", "id := n.ID\n")),
+	bug("a backlog of attempts counts as time without any", "./notify/delivery", "TestAttemptsOfABacklogAreNoTimeWithoutAny",
+		once("store/queue/claim.go", "ELSE greatest(due_at, $7) END", "ELSE least(due_at, $7) END")),
 	bug("the deliveries of a paused endpoint are dropped", "./notify/delivery", "TestAPausedEndpointLosesNothing",
 		once("store/notifications/endpoints.go", "UPDATE deliveries SET attempts = 0, refusals = 0, due_at = created_at\n", "UPDATE deliveries SET status = 'failed'\n")),
 	bug("a deleted endpoint's id is used again", "./store/notifications", "TestADeletedEndpointsIDIsNotUsedAgain",

@@ -9,6 +9,7 @@ import (
 	"purser/ids"
 	"purser/notify"
 	"purser/store/notifications"
+	"purser/store/queue"
 	"purser/store/storetest"
 )
 
@@ -115,5 +116,33 @@ func TestTimeWithoutAnAttemptDoesNotPauseAnEndpoint(t *testing.T) {
 				t.Errorf("after five days of attempts it is %s", stored.Status)
 			}
 		})
+	}
+}
+
+// A receiver that keeps its attempts waiting fails all the while, although its job is asked
+// for again during each run, as every search for due deliveries does.
+func TestAttemptsOfABacklogAreNoTimeWithoutAny(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t, nil)
+	var endpoint ids.ID
+	hooks := newReceiver(t, func(_ int, w http.ResponseWriter, request *http.Request) {
+		r.advance(10 * time.Second)
+		job := queue.Job{Kind: queue.JobDelivery, Object: endpoint.Format(ids.WebhookEndpoint), DueAt: r.time().UnixMilli()}
+		if err := r.db.Queue(r.scope).Enqueue(request.Context(), job); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	e, _ := r.endpoint(hooks.URL)
+	endpoint = e.ID
+	r.deposit()
+	r.drain()
+	since := r.stored(e.ID).FailingSince
+	for range 30 {
+		r.deposit()
+	}
+	r.drain()
+	if stored := r.stored(e.ID); len(hooks.all()) < 30 || since == 0 || stored.FailingSince != since {
+		t.Errorf("after %d attempts it fails since %s later", len(hooks.all()), time.Duration(stored.FailingSince-since)*time.Millisecond)
 	}
 }

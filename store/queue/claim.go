@@ -56,8 +56,9 @@ var (
 	deleteFinishedJob = pg.Declare("delete work", `
 		DELETE FROM work_queue WHERE app_id = $1 AND kind = $2 AND object = $3 AND version = $4 AND lease_id = $5`)
 
+	// What was requested again while it ran is due from its end: before, it was run.
 	repeatJob = pg.Declare("repeat work", `
-		UPDATE work_queue SET due_at = CASE WHEN version = $4 THEN $6 ELSE due_at END,
+		UPDATE work_queue SET due_at = CASE WHEN version = $4 THEN $6 ELSE greatest(due_at, $7) END,
 			tries = 0, last_error = NULL, failing_since = NULL, lease_id = NULL, leased_until = 0
 		WHERE app_id = $1 AND kind = $2 AND object = $3 AND lease_id = $5`)
 
@@ -128,12 +129,12 @@ func (a App) ReleaseJobs(ctx context.Context, batch JobBatch) error {
 	})
 }
 
-// FinishJob removes a claimed job, or schedules it again when next is not zero. One
-// that was requested again meanwhile stays due. When the lease was lost, nothing
-// changes.
-func (a App) FinishJob(ctx context.Context, w Job, next int64) error {
+// FinishJob removes a claimed job that ended now, by the application's clock, or schedules
+// it again when next is not zero. One that was requested again meanwhile is due now. When
+// the lease was lost, nothing changes.
+func (a App) FinishJob(ctx context.Context, w Job, next, now int64) error {
 	return a.transact(ctx, func(ctx context.Context, tx Tx) error {
-		if err := tx.finishJob(ctx, w, next); err != nil {
+		if err := tx.finishJob(ctx, w, next, now); err != nil {
 			return err
 		}
 		return tx.ScheduleWake(ctx)
@@ -141,14 +142,14 @@ func (a App) FinishJob(ctx context.Context, w Job, next int64) error {
 }
 
 // finishJob is FinishJob in the caller's transaction, which ends with ScheduleWake.
-func (tx Tx) finishJob(ctx context.Context, w Job, next int64) error {
+func (tx Tx) finishJob(ctx context.Context, w Job, next, now int64) error {
 	if next == 0 {
 		deleted, err := tx.ExecAny(ctx, deleteFinishedJob, w.Kind, w.Object, w.Version, w.LeaseID)
 		if err != nil || deleted == 1 {
 			return err
 		}
 	}
-	_, err := tx.ExecAny(ctx, repeatJob, w.Kind, w.Object, w.Version, w.LeaseID, next)
+	_, err := tx.ExecAny(ctx, repeatJob, w.Kind, w.Object, w.Version, w.LeaseID, next, now)
 	return err
 }
 
