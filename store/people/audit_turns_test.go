@@ -2,6 +2,8 @@ package people_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -108,5 +110,54 @@ func TestABusyAuditLogIsTriedAFewTimes(t *testing.T) {
 	}
 	if tries, err := try(people.MaxAuditTurns); !fault.Is(err, fault.Overloaded) || tries != people.MaxAuditTurns {
 		t.Errorf("%d tries: %v", tries, err)
+	}
+}
+
+// The logs of both organizations of a member are written to all the time. What the member
+// changes of the account, such as a password, still happens.
+func TestAnActionInTwoBusyAuditLogsHappens(t *testing.T) {
+	t.Parallel()
+	db, url := storetest.Open(t), storetest.URL(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	by := audit.Actor{Name: "Ann", At: 1}
+	user, err := tenancy.NewUser(ids.New(), ids.New().String()+"@example.com", "Ann", 1)
+	noError(t, err)
+	storetest.CreateUser(t, url, user)
+	busy, stop := context.WithCancel(ctx)
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer stop()
+	for range 2 {
+		requested, err := tenancy.NewOrganization(ids.New(), "Audited", 1)
+		noError(t, err)
+		org := storetest.CreateOrganization(t, url, requested)
+		storetest.AddMember(t, url, tenancy.Member{OrgID: org.ID, UserID: user.ID, Access: tenancy.Access{Role: tenancy.Owner}, CreatedAt: 1})
+		noError(t, db.Org(org.ID).By(by).Rename(ctx, "Renamed")) // the log has a head now
+		for range 2 {
+			conn, err := pgx.Connect(ctx, url)
+			noError(t, err)
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			writers.Go(func() {
+				for busy.Err() == nil {
+					err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+						if err := pg.AppendAudit(ctx, tx.Conn(), org.ID, by, audit.Action{Action: "deposit.create", Target: "a deposit"}); err != nil {
+							return err
+						}
+						time.Sleep(2 * time.Millisecond) // of a commit
+						return nil
+					})
+					if err != nil && busy.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	for i := range 5 {
+		if err := db.User(user.ID).Rename(ctx, fmt.Sprint("Bea ", i), by); err != nil {
+			t.Errorf("the change %d: %v", i, err)
+		}
 	}
 }

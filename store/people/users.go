@@ -29,11 +29,18 @@ type User struct {
 // logs. Each wait between two tries is bounded by lock_timeout.
 const maxAuditTurns = 20
 
+// lastTurn marks the context of a transaction that is not repeated.
+type lastTurn struct{}
+
 // inUserTx runs work in one transaction on the tables of users. If another transaction holds
 // the head of an audit log that it needs, it is rolled back, waits for that head without
-// holding anything else, and is repeated.
+// holding anything else, and is repeated. The last time it waits with what it holds: in logs
+// that are always in use, a password could not be changed otherwise.
 func (h *Handles) inUserTx(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
 	for turn := 1; ; turn++ {
+		if turn == maxAuditTurns {
+			ctx = context.WithValue(ctx, lastTurn{}, true)
+		}
 		err := pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error { return work(ctx, tx) })
 		busy, waits := errors.AsType[pg.AuditHeadBusy](err)
 		switch {

@@ -77,13 +77,14 @@ func lockAccount(ctx context.Context, tx pgx.Tx, email string) (user ids.ID, err
 }
 
 // auditAllOrganizations writes the action into the log of each of the user's
-// organizations, and waits for none of several: inUserTx does that and starts over.
+// organizations, and waits for none of several: inUserTx does that and starts over. In its
+// last turn, it waits for them in one order, so that two of them cannot deadlock.
 func auditAllOrganizations(ctx context.Context, tx pgx.Tx, user ids.ID, by audit.Actor, d audit.Action) error {
 	orgs, err := pg.CollectSQL(ctx, tx, "organizations of a user", pgx.RowTo[ids.ID], `SELECT org_id FROM members WHERE user_id = $1 ORDER BY org_id`, user)
 	if err != nil {
 		return err
 	}
-	if len(orgs) > 1 {
+	if len(orgs) > 1 && ctx.Value(lastTurn{}) == nil {
 		if err := pg.TryAuditHeads(ctx, tx.Conn(), orgs); err != nil {
 			return err
 		}
