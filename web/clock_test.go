@@ -50,3 +50,27 @@ func TestSessionsNeedATrustedClock(t *testing.T) {
 		t.Errorf("a page without a session: status %d", got.status)
 	}
 }
+
+// The database's clock may go back, as after a failover: who tried to sign in before can do
+// so again.
+func TestAttemptsAreCountedWhenTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	var back atomic.Int64 // all clocks, in nanoseconds
+	db, err := store.Open(t.Context(), storetest.URL(t), store.Options{Machine: func() (int64, time.Duration) {
+		now := time.Now().Add(-time.Duration(back.Load()))
+		return now.UnixNano(), now.Sub(start)
+	}})
+	noError(t, err)
+	t.Cleanup(db.Close)
+	r := newHarnessAt(t, storetest.URL(t), Options{Options: site.Options{Store: db}})
+	b := r.join(t, tenancy.Support)
+	b.withPassword(t)
+	if got := r.browser().login(t, b.user.Email, "a wrong one"); got.status == http.StatusTooManyRequests {
+		t.Fatalf("the first attempt: status %d", got.status)
+	}
+	back.Store(int64(time.Hour))
+	if got := r.browser().login(t, b.user.Email, password); got.status != http.StatusSeeOther {
+		t.Errorf("an attempt an hour before: status %d\n%s", got.status, got.body)
+	}
+}

@@ -25,6 +25,7 @@ const password = "nine green herons wade"
 type clock struct{ ms atomic.Int64 }
 
 func (c *clock) now() int64              { return c.ms.Load() }
+func (c *clock) elapsed() time.Duration  { return time.Duration(c.now()) * time.Millisecond }
 func (c *clock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // newClockHarness is a harness whose clock stands. It has a database of its own: what is
@@ -43,7 +44,7 @@ func newClockHarnessOn(t *testing.T, options Options) (*harness, *clock) {
 	db, err := store.Open(t.Context(), url, store.Options{})
 	noError(t, err)
 	t.Cleanup(db.Close)
-	options.Store, options.Now = db, c.now
+	options.Store, options.Now, options.Elapsed = db, c.now, c.elapsed
 	return newHarnessAt(t, url, options), c
 }
 

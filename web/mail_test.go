@@ -33,6 +33,11 @@ type mailHarness struct {
 
 func newMailHarness(t *testing.T) *mailHarness {
 	t.Helper()
+	return newMailHarnessOn(t, site.Options{})
+}
+
+func newMailHarnessOn(t *testing.T, options site.Options) *mailHarness {
+	t.Helper()
 	address := storetest.FreshURL(t)
 	db, err := store.Open(t.Context(), address, store.Options{})
 	noError(t, err)
@@ -45,7 +50,8 @@ func newMailHarness(t *testing.T) *mailHarness {
 		Server: mail.Server{Host: "127.0.0.1", Port: inbox.Port}, TLS: &tls.Config{RootCAs: inbox.Roots},
 		From: netmail.Address{Address: "billing@example.com"},
 	})
-	return &mailHarness{newHarnessAt(t, address, Options{Options: site.Options{Store: db, Mail: outbox, BaseURL: "https://purser.example.com"}}), inbox, outbox}
+	options.Store, options.Mail, options.BaseURL = db, outbox, "https://purser.example.com"
+	return &mailHarness{newHarnessAt(t, address, Options{Options: options}), inbox, outbox}
 }
 
 // mailed are the mails to an address, after all that wait were sent.
@@ -397,10 +403,9 @@ func TestSecurityNoticesAreMailed(t *testing.T) {
 // unverified address or to the owners. Mails of other tenants wait behind them.
 func TestNoticesThatAMemberCausesAreBounded(t *testing.T) {
 	t.Parallel()
-	h := newMailHarness(t)
 	clock := &clock{}
 	clock.ms.Store(time.Now().UnixMilli())
-	h.site.Now = clock.now
+	h := newMailHarnessOn(t, site.Options{Now: clock.now, Elapsed: clock.elapsed})
 	owner, admin := h.join(t, tenancy.Owner), h.withPassword(t, tenancy.Admin)
 	admin.withFactor(t)
 	sent := 1

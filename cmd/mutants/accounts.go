@@ -89,6 +89,8 @@ var accountMutants = []mutant{
 		once("web/accounts/account.go", "\tif account.FactorAt == 0 {", "\tif true {")),
 	bug("a completed sign-in leaves the password of its browser waiting for another code", "./web", "TestAuthenticator",
 		once("web/accounts/awaiting.go", "\t\tsetCookie(req, awaitingCookieName(req), \"\", -1)\n", "")),
+	bug("attempts are counted by a clock that goes back", "./web", "TestAttemptsAreCountedWhenTheClockGoesBack",
+		once("web/site/site.go", "options.Elapsed = httpd.SinceStart", "options.Elapsed = func() time.Duration { return time.Duration(options.Now()) * time.Millisecond }")),
 	bug("a password in logs that are always in use can't be changed", "./store/people", "TestAnActionInTwoBusyAuditLogsHappens",
 		once("store/people/users_operator.go", "if len(orgs) > 1 && ctx.Value(lastTurn{}) == nil {", "if len(orgs) > 1 {")),
 	bug("a member sends any number of security notices", "./web", "TestNoticesThatAMemberCausesAreBounded",

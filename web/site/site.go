@@ -28,6 +28,9 @@ type Options struct {
 	Store   *store.Store
 	Log     *slog.Logger // discards if nil
 	Now     func() int64 // in milliseconds since 1970; the database's clock if nil
+	// Elapsed is time as rate limits count it: it never goes back, as the database's clock may
+	// after a failover. It is httpd.SinceStart if nil.
+	Elapsed func() time.Duration
 	Vault   *vault.Vault // seals secrets of users
 	Mail    *mail.Outbox // nil for a server without SMTP
 	Cashier *cashier.Cashier
@@ -72,6 +75,9 @@ func New(options Options) *Site {
 	if options.Now == nil {
 		options.Now = func() int64 { return options.Store.Clock().Now() }
 	}
+	if options.Elapsed == nil {
+		options.Elapsed = httpd.SinceStart
+	}
 	options.Timeout = cmp.Or(options.Timeout, pageTimeout)
 	s := &Site{
 		Options: options,
@@ -88,11 +94,8 @@ func New(options Options) *Site {
 		unsentByNetwork: httpd.NewInFlight[netip.Prefix](unsentBytes),
 		Lookups:         httpd.NewLookups(httpd.SinceStart),
 	}
-	s.notices = httpd.NewBuckets[ids.ID](noticeInterval, noticesAtOnce, s.Elapsed)
+	s.notices = httpd.NewBuckets[ids.ID](noticeInterval, noticesAtOnce, options.Elapsed)
 	s.stored = newSessionStore(s.Store.Auth(), s.Now, s.Lookups)
 	s.sessions = newSessions(s.stored, s.Server.Address, s.HTTPS)
 	return s
 }
-
-// Elapsed is the site's time as rate limits count it.
-func (s *Site) Elapsed() time.Duration { return time.Duration(s.Now()) * time.Millisecond }
