@@ -23,7 +23,7 @@ func TestFailingJobs(t *testing.T) {
 
 	t.Run("are led to from the overview", func(t *testing.T) {
 		overview := support.get(t, d.appPath())
-		says(t, overview, http.StatusOK, "1 payment job keeps failing")
+		says(t, overview, http.StatusOK, "1 background job keeps failing")
 		if !strings.Contains(overview.body, `href="`+d.appPath("jobs")+`"`) {
 			t.Error("no link leads to it")
 		}

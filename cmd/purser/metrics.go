@@ -44,9 +44,9 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: histogram("purser_request_seconds", "Request duration by method, route and status.",
 			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 15}, "method", "route", "status"),
-		jobs: histogram("purser_job_seconds", "Duration of billing jobs by kind and result: done, retried or stopped.",
+		jobs: histogram("purser_job_seconds", "Duration of background jobs by kind and result: done, retried or stopped.",
 			[]float64{.01, .05, .25, 1, 5, 20}, "kind", "result"),
-		jobLag: histogram("purser_job_lag_seconds", "How long billing jobs were overdue when they started, by kind. Test applications with a moved clock are left out.",
+		jobLag: histogram("purser_job_lag_seconds", "How long background jobs were overdue when they started, by kind. Test applications with a moved clock are left out.",
 			lagBuckets, "kind"),
 		webhooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "purser_webhooks_total", Help: "Events received from payment providers by outcome: queued or ignored.",

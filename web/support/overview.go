@@ -307,8 +307,8 @@ func overviewConcerns(req *site.Request, a reports.Attention, unconnected bool, 
 	}
 	if a.Jobs > 0 {
 		add(tenancy.SubscriptionsRead, supportpage.Concern{
-			Text: upTo(a.Jobs, "payment job keeps", "payment jobs keep") + " failing", Tone: "danger", Link: "View jobs",
-			More: "Payments, refunds or plans may be out of date.", Href: req.AppPath("jobs"),
+			Text: upTo(a.Jobs, "background job keeps", "background jobs keep") + " failing", Tone: "danger", Link: "View jobs",
+			More: "Payments, plans, webhooks or usage sums may be out of date.", Href: req.AppPath("jobs"),
 		})
 	}
 	return list

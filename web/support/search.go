@@ -210,7 +210,7 @@ var searchedActions = []struct {
 	{label: "Create feature", needs: tenancy.FeaturesWrite, icon: "plus", path: []string{"features", "new"}},
 	{label: "Create plan", needs: tenancy.PlansWrite, icon: "plus", path: []string{"plans", "new"}},
 	{label: "Review payment issues", needs: tenancy.SubscriptionsRead, icon: "triangle-alert", path: []string{"alerts"}},
-	{label: "View payment jobs", needs: tenancy.SubscriptionsRead, icon: "refresh-cw", path: []string{"jobs"}},
+	{label: "View failing jobs", needs: tenancy.SubscriptionsRead, icon: "refresh-cw", path: []string{"jobs"}},
 	{label: "Invite member", needs: tenancy.MembersWrite, icon: "users", path: []string{"members", "invite"}, inOrg: true},
 	{label: "Create application", needs: tenancy.AppsWrite, icon: "plus", path: []string{"a", "new"}, inOrg: true},
 }

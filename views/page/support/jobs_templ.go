@@ -15,7 +15,7 @@ import (
 	"purser/views/layout"
 )
 
-// JobList is the page of billing jobs that failed and have not worked since.
+// JobList is the page of background jobs that failed and have not worked since.
 type JobList struct {
 	layout.Frame
 	Jobs  []JobRow
@@ -66,7 +66,7 @@ func Jobs(l JobList) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Failing jobs", Lead: "Payment provider jobs that failed. Purser retries each job automatically, at least once an hour, unless the provider rejected it permanently."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = component.Head(component.Heading{Title: "Failing jobs", Lead: "Background jobs that failed, such as payments, webhooks and usage sums. Purser retries each job automatically, at least once an hour, unless the payment provider rejected it permanently."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -75,7 +75,7 @@ func Jobs(l JobList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Jobs) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failing jobs", Text: "All updates from the payment provider have been applied."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "circle-check", Title: "No failing jobs", Text: "Payments, webhooks and usage sums are up to date."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
