@@ -124,10 +124,10 @@ func TestSetup(t *testing.T) {
 		}
 	})
 
-	t.Run("leaves an owner, a development application and a log of it", func(t *testing.T) {
+	t.Run("leaves an owner, a test application and a log of it", func(t *testing.T) {
 		b.formToken = tokenIn(b.get(t, "/o").body)
 		log := b.get(t, "/o/bolt/audit")
-		if log.status != http.StatusOK || !strings.Contains(log.body, "organization.create") || !strings.Contains(log.body, "application.create") {
+		if log.status != http.StatusOK || !strings.Contains(log.body, "organization.create") || !strings.Contains(log.body, "application.create") || !strings.Contains(textOf(log.body), "mode test") {
 			t.Errorf("status %d\n%s", log.status, log.body)
 		}
 		if got := b.get(t, "/o/bolt"); !strings.Contains(got.body, "TEST") && !strings.Contains(got.body, "Test") {

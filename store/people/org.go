@@ -173,7 +173,7 @@ func (o Org) lock(ctx context.Context, tx peopleTx) (row organizationRow, err er
 }
 
 func applicationCreated(app tenancy.Application) audit.Action {
-	mode := "development"
+	mode := "test"
 	if app.Live {
 		mode = "live"
 	}
