@@ -100,6 +100,13 @@ func revisionIn(t *testing.T, page seen) string {
 	return match[1]
 }
 
+func TestTheFormOfAnEndpointSaysWhatTypesReport(t *testing.T) {
+	t.Parallel()
+	h := newDocsHarness(t)
+	form := h.join(t, tenancy.Admin).get(t, h.appPath("webhooks", "new"))
+	says(t, form, http.StatusOK, "no subscription.updated is sent for that") // without backquotes
+}
+
 func TestWebhookPages(t *testing.T) {
 	t.Parallel()
 	h := newHooksHarness(t)

@@ -80,8 +80,8 @@ func (s *Pages) endpointForm(req *site.Request, form notifypage.EndpointForm) no
 	return form
 }
 
-// aboutTypes says what each type of notification reports, as the API's document does. It
-// is empty without the document.
+// aboutTypes says what each type of notification reports, as the API's document does, as
+// plain text. It is empty without the document.
 func (s *Pages) aboutTypes() map[notify.Type]string {
 	about := map[notify.Type]string{}
 	reference, err := s.Reference()
@@ -89,7 +89,7 @@ func (s *Pages) aboutTypes() map[notify.Type]string {
 		return about
 	}
 	for _, w := range reference.Webhooks {
-		about[notify.Type(w.Type)] = w.Text
+		about[notify.Type(w.Type)] = strings.ReplaceAll(w.Text, "`", "")
 	}
 	return about
 }
