@@ -101,7 +101,7 @@ func restoreBackup(ctx context.Context, c config, args []string, stdout, stderr 
 	if err := restore.Finish(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "Restored %s. Serve it with %s of the time of the backup.\n", path, keyToKeep(c))
+	_, err = fmt.Fprintf(stdout, "Restored %s. To serve it you also need the secret key from the time of the backup, in %s.\n", path, keyToKeep(c))
 	return err
 }
 

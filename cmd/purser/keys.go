@@ -116,8 +116,16 @@ func reportMissingMembers(ctx context.Context, db *store.Store, id ids.ID, stder
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stderr, "%s has no members yet. During setup, the first account becomes its owner. After that, run\n\n"+
-		"  purser users own --email ADDRESS --org %s\n", org.Name, id.Format(ids.Organization))
+	setUp, err := db.Auth().IsSetUp(ctx)
+	if err != nil {
+		return err
+	}
+	next := "To give it an owner, run"
+	if !setUp {
+		next = "The account that you create with the server's setup link becomes its owner. To give it another one later, run"
+	}
+	_, err = fmt.Fprintf(stderr, "%s has no members yet. %s\n\n"+
+		"  purser users own --email ADDRESS --org %s\n", org.Name, next, id.Format(ids.Organization))
 	return err
 }
 
