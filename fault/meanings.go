@@ -29,8 +29,8 @@ var meanings = map[Code]Meaning{
 		"Create a new key, or use the replacement from the rotation.",
 	},
 	RevokedAPIKey: {
-		"Someone revoked the key in the dashboard. It stopped working on every server at that moment.",
-		"Create a new key and replace the old one.",
+		"Someone revoked the key in the dashboard, or archived its application. It stopped working on every server at that moment.",
+		"Create a new key and replace the old one. If the application is archived, restore it: its keys then work again.",
 	},
 	PermissionDenied: {
 		"The key is valid, but its permissions don't include this operation. The message names the missing permission.",
