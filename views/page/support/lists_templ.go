@@ -693,7 +693,7 @@ func Subscriptions(l SubscriptionList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.Subscriptions) == 0 {
-				templ_7745c5c3_Err = nothingListed(l.Active, nil, component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts when a customer completes a checkout."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = nothingListed(l.Active, nil, component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts when a customer completes a checkout, or when you change a customer to a free plan."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -769,7 +769,7 @@ func WalletSubscriptionsPage(s WalletSubscriptions) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(s.Subscriptions) == 0 {
-				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts with a checkout. Until then, usage is charged to the balance."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = component.Empty(component.Nothing{Icon: "repeat", Title: "No subscriptions yet", Text: "A subscription starts with a checkout, or with a change to a free plan. Until then, usage is charged to the balance."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
