@@ -11,6 +11,7 @@ import (
 	"purser/metering"
 	"purser/store"
 	"purser/store/reports"
+	"purser/store/storetest"
 )
 
 // balancesAt computes balances as of a moment from all entries of a wallet at once.
@@ -100,6 +101,39 @@ func TestBalancesAtEveryMoment(t *testing.T) {
 	noError(t, err)
 	if len(lines) != 5 || lines[0].CreditKey != "early" || lines[4].Kind != metering.EntryDeposit {
 		t.Errorf("the journal of a credit is %+v", lines)
+	}
+}
+
+// The reversal of covered usage has an entry of a credit that the wallet never held.
+func TestBalancesAfterAReversalOfCoveredUsage(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, storetest.URL(t), 1)
+	s.newCredit(t, "covered")
+	feature := s.newFeature(t, featureOf("included", "covered"))
+	plain := featureOf("plain", "tokens")
+	plain.Cost = 1
+	s.newFeature(t, plain)
+	s.credit(t, "ann", 10_000)
+	s.limit(t, "ann", feature, 3, metering.OverageCredits)
+	batch := make([]store.Usage, 700)
+	for n := range 3 { // more entries than are read at once
+		for i := range batch {
+			batch[i] = s.useOf("plain", "ann", fmt.Sprint("use ", n, " ", i))
+		}
+		decisions, err := s.nodes[0].usage.TrackBatch(batch)
+		noError(t, err)
+		for _, d := range decisions {
+			noError(t, d.Err)
+			noError(t, d.Decision.Err())
+		}
+	}
+	mustAccept(t, s.nodes[0], s.useOf("included", "ann", "event"))
+	_, _, err := s.Reverse(t.Context(), reversalOf("event", nil))
+	noError(t, err)
+	balances, err := s.Reports().BalancesAt(t.Context(), "ann", moment+1)
+	noError(t, err)
+	if len(balances) != 1 || balances[0].CreditKey != "tokens" || balances[0].Amount != 7_900 {
+		t.Errorf("the balances are %+v", balances)
 	}
 }
 

@@ -6,6 +6,8 @@ var walletMutants = []mutant{
 		once("store/reports/history.go", "if n.Seq == last[n.Credit].seq {", "if n.Seq >= last[n.Credit].seq {")),
 	bug("a balance of the past includes a later entry before an earlier one", "./store", "TestBalancesAtEveryMoment",
 		once("store/reports/history.go", "high, err := tx.firstFrom(ctx, w, moment+1)", "high, err := tx.entriesBefore(ctx, w, moment)")),
+	bug("a balance of the past is left out for a credit that was never held", "./store", "TestBalancesAfterAReversalOfCoveredUsage",
+		once("store/reports/history.go", "!found && held[e.CreditID]", "!found")),
 	bug("the first entry of a moment is looked for in one range", "./store", "TestBalancesAtEveryMoment",
 		once("store/reports/moments.go", "if err != nil || found > 0 {", "if found = max(found, low+1); true {")),
 	bug("a catalog is applied over a newer one", "./api", "TestConcurrentCatalogsNeverMix",

@@ -306,12 +306,16 @@ func (a App) BalancesAt(ctx context.Context, identity string, moment int64) ([]m
 // wallet by entries that are no charges, so of each credit only the charges since the newest
 // of those are of interest.
 func (tx appTx) lastOfCredits(ctx context.Context, w metering.Wallet, high int64) (map[ids.ID]balanceAt, error) {
-	last, pending := map[ids.ID]balanceAt{}, map[ids.ID]bool{}
-	// Every credit with an entry has a balance.
+	last, pending, held := map[ids.ID]balanceAt{}, map[ids.ID]bool{}, map[ids.ID]bool{}
+	for _, b := range w.Balances {
+		held[b.CreditID] = true
+	}
+	// Every credit with a balance has an entry, and the reversal of covered usage may have one
+	// of a credit without a balance.
 	err := descend(high, func() bool { return len(last) < len(w.Balances) }, func(low, high int64) error {
 		entries, err := pg.Collect(ctx, tx, listLastInJournal, readBalanceAt, w.ID, low, high)
 		for _, e := range entries {
-			if _, found := last[e.CreditID]; !found {
+			if _, found := last[e.CreditID]; !found && held[e.CreditID] {
 				last[e.CreditID], pending[e.CreditID] = e, true
 			}
 		}
