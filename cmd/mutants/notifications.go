@@ -52,6 +52,8 @@ var notificationMutants = []mutant{
 		once("store/notifications/retention.go", "t.notification_id = ANY ($2) LIMIT $3)", "t.notification_id = ANY ($2) LIMIT $3 * 1000)")),
 	bug("an endpoint fails since a delivery that was deleted", "./store/notifications", "TestAnEndpointFailsOnlyWhileDeliveriesWait",
 		once("store/notifications/retention.go", "	if err != nil || len(failing) == 0 {\n", "	if err != nil || len(failing) >= 0 {\n")),
+	bug("an attempt that ends during the retention stays for ever", "./store/notifications", "TestAnAttemptThatEndsDuringTheRetentionIsDeleted",
+		once("store/notifications/retention.go", "	if _, err := tx.ExecAny(ctx, deleteAttempts, old, maxPrunedAttempts); err != nil {\n		return err\n	}\n", "")),
 	bug("an endpoint whose deliveries wait starts over with the retention", "./store/notifications", "TestAnEndpointFailsOnlyWhileDeliveriesWait",
 		once("store/notifications/retention.go", "d.endpoint_id = e.id AND d.status = 'pending')`)\n\n	// The newest", "d.endpoint_id = e.id AND d.status = 'none')`)\n\n	// The newest")),
 	bug("a webhook reaches the server's own network", "./notify/delivery", "TestPrivateReceiversAreNotReached",

@@ -107,9 +107,14 @@ func prune(ctx context.Context, tx *pg.Tx, before int64) (more bool, err error) 
 	return len(old) == maxPrune, err
 }
 
-// deleteOld deletes notifications with their deliveries, so that the feed starts later.
+// deleteOld deletes notifications with their deliveries and the last of their attempts, so that
+// the feed starts later.
 func deleteOld(ctx context.Context, tx *pg.Tx, old []ids.ID, start int64) error {
 	if _, err := tx.ExecAny(ctx, deleteDeliveries, old); err != nil {
+		return err
+	}
+	// Attempts that ended before the deliveries were locked.
+	if _, err := tx.ExecAny(ctx, deleteAttempts, old, maxPrunedAttempts); err != nil {
 		return err
 	}
 	if err := tx.Exec(ctx, deleteNotifications, int64(len(old)), old); err != nil {

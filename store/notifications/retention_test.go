@@ -101,6 +101,45 @@ func announced(t *testing.T, inner pg.App) (endpoint, notification ids.ID) {
 	return e.ID, n.ID
 }
 
+// The outcome of an attempt may be stored while its notification is deleted. It would stay for
+// ever, with what the receiver answered.
+func TestAnAttemptThatEndsDuringTheRetentionIsDeleted(t *testing.T) {
+	t.Parallel()
+	node := newNodes(t, 1)[0]
+	inner := node.App(newScope(t))
+	endpoint, notification := announced(t, inner)
+	result := make(chan error, 1)
+	noError(t, inner.Attempt(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
+		if _, err := notifications.FinishIn(ctx, tx, notifications.Attempt{
+			ID: ids.New(), EndpointID: endpoint, NotificationID: notification, URL: newEndpoint().URL, Status: 500, Answer: "no", StartedAt: moment,
+		}, notify.Result{Status: 500}, moment, 0); err != nil {
+			return err
+		}
+		var holder int
+		if err := tx.Conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&holder); err != nil {
+			return err
+		}
+		go func() {
+			_, err := notifications.Open(inner).Prune(t.Context(), moment+1)
+			result <- err
+		}()
+		for waits := false; !waits; {
+			if err := node.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))`, holder).Scan(&waits); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	noError(t, <-result)
+	var left int
+	noError(t, inner.Attempt(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
+		return tx.Conn.QueryRow(ctx, `SELECT count(*) FROM delivery_attempts WHERE app_id = $1`, tx.Scope.AppID).Scan(&left)
+	}))
+	if left > 0 {
+		t.Errorf("%d attempts have no notification", left)
+	}
+}
+
 // A delivery that is requested while its notification is deleted would stay without one.
 func TestARedeliveryWaitsForTheRetention(t *testing.T) {
 	t.Parallel()
