@@ -263,3 +263,47 @@ func TestAPlanIsChangedOnlyAsPreviewed(t *testing.T) {
 	}
 	says(t, owner.get(t, path+"?plan=free"), http.StatusOK, "The customer is already on this plan. already_on_plan")
 }
+
+// Keys are kept, shown and exported, ten thousand in a file: a form's are no longer than
+// those of the API. A plan that is not a key is not recorded either.
+func TestFormsTakeNoLongKeys(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.site.Cashier = newTestCashier(t)
+	d.deposit(t, "ann", 1)
+	owner, path := d.join(t, tenancy.Owner), d.walletPath(t, "ann")
+	longest := strings.Repeat("ä", metering.MaxIdempotencyKeyLength)
+	forms := map[string]url.Values{
+		"deposit":  {"credit": {"tokens"}, "amount": {"5"}},
+		"rename":   {"from": {"ann"}, "to": {"eve"}},
+		"erase":    {"identity": {"ann"}, "reason": {"asked"}},
+		"checkout": {"plan": {"pro"}},
+		"topup":    {"credit": {"tokens"}, "amount": {"5"}, "price": {"5"}, "currency": {"usd"}},
+		"change":   {"plan": {"pro"}, "preview": {"x"}},
+		"cancel":   {"cancel": {"cancel"}},
+	}
+	refused := func(action string, form url.Values) {
+		t.Helper()
+		if sent := owner.post(t, path+"/"+action, form); sent.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: status %d", action, sent.status)
+		}
+	}
+	for action, form := range forms {
+		form.Set("key", longest+"b")
+		refused(action, form)
+	}
+	for _, action := range []string{"checkout", "change"} {
+		form := forms[action]
+		form.Set("key", longest)
+		form.Set("plan", strings.Repeat("p", metering.MaxKeyLength+1))
+		refused(action, form)
+	}
+	log, _, err := d.db.Org(d.org.ID).AuditLog(t.Context(), people.AuditPage{Limit: 10})
+	if err != nil || len(log) != 0 {
+		t.Errorf("the audit log has %d entries, %v", len(log), err)
+	}
+	forms["deposit"].Set("key", longest)
+	if sent := owner.post(t, path+"/deposit", forms["deposit"]); sent.status != http.StatusSeeOther {
+		t.Errorf("a key that is as long as allowed: status %d", sent.status)
+	}
+}

@@ -34,13 +34,13 @@ func (s *Pages) rename(req *site.Request, w walletPage) (site.Response, error) {
 	if err != nil {
 		f.Fail("to", identityProblem(f.Text("to")))
 	}
-	from := f.Raw("from")
+	from, key := f.Raw("from"), readKey(f)
 	if lineBreaks.Replace(from) == lineBreaks.Replace(w.Identity) {
 		from = w.Identity
 	}
 	if f.OK() {
 		_, _, err := req.Tenant().Rename(req.Context, store.Rename{
-			ID: ids.New(), From: from, To: to, WalletID: w.ID, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+			ID: ids.New(), From: from, To: to, WalletID: w.ID, IdempotencyKey: key, By: req.User.ID, CreatedAt: req.Now(),
 		})
 		if fault.Is(err, fault.WalletNotFound) {
 			f.Fail("to", "The wallet was renamed meanwhile. Open the page again.")
@@ -50,7 +50,7 @@ func (s *Pages) rename(req *site.Request, w walletPage) (site.Response, error) {
 	}
 	if !f.OK() {
 		return site.Invalid(supportpage.RenamePage(supportpage.RenameForm{
-			WalletHead: w.head, Key: f.Text("key"), To: f.Text("to"), Answered: component.Answered{Problems: f.Problems},
+			WalletHead: w.head, Key: key, To: f.Text("to"), Answered: component.Answered{Problems: f.Problems},
 		})), nil
 	}
 	req.NotifyCashier()
@@ -67,7 +67,7 @@ func (s *Pages) erase(req *site.Request, w walletPage) (site.Response, error) {
 	if metering.IsTombstone(w.Identity) {
 		return req.Done(req.WalletPath(w.ID), "Customer erased.")
 	}
-	reason := readReason(f, store.MaxErasureReason)
+	key, reason := readKey(f), readReason(f, store.MaxErasureReason)
 	if metering.NamesIdentity(reason, w.Identity) {
 		f.Fail("reason", "The reason is stored. Don't include the identity.")
 	}
@@ -76,13 +76,13 @@ func (s *Pages) erase(req *site.Request, w walletPage) (site.Response, error) {
 	}
 	if f.OK() {
 		_, _, err := req.Tenant().Erase(req.Context, store.Erasure{
-			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, Reason: reason, IdempotencyKey: f.Text("key"), By: req.User.ID, CreatedAt: req.Now(),
+			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, Reason: reason, IdempotencyKey: key, By: req.User.ID, CreatedAt: req.Now(),
 		})
 		f.Check("", err)
 	}
 	if !f.OK() {
 		return site.Invalid(supportpage.ErasePage(supportpage.EraseForm{
-			WalletHead: w.head, Key: f.Text("key"), Typed: f.Text("identity"), Reason: reason, Answered: component.Answered{Problems: f.Problems},
+			WalletHead: w.head, Key: key, Typed: f.Text("identity"), Reason: reason, Answered: component.Answered{Problems: f.Problems},
 		})), nil
 	}
 	req.NotifyCashier()

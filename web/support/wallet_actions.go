@@ -110,6 +110,24 @@ func readEntryID(f *site.Form) ids.ID {
 	return id
 }
 
+// readKey parses the idempotency key of a form, which is as long as the API allows: it is
+// kept, shown and exported with what the form made.
+func readKey(f *site.Form) string {
+	key := f.Text("key")
+	if key == "" || utf8.RuneCountInString(key) > metering.MaxIdempotencyKeyLength {
+		f.Fail("", "The form data was invalid. Open the form again.")
+	}
+	return key
+}
+
+// readPlan parses the key of a plan, which the audit log keeps.
+func readPlan(f *site.Form) string {
+	if !metering.IsKey(f.Text("plan")) {
+		f.Fail("plan", "Select a plan.")
+	}
+	return f.Text("plan")
+}
+
 // readReason parses a reason of limited length, in characters.
 func readReason(f *site.Form, limit int) string {
 	reason := f.Text("reason")
@@ -147,10 +165,7 @@ func (s *Pages) addCredits(req *site.Request, w walletPage) (site.Response, erro
 		return site.Response{}, err
 	}
 	amount := readAmount(f)
-	key := f.Text("key")
-	if key == "" {
-		f.Fail("", "The form data was invalid. Open the form again.")
-	}
+	key := readKey(f)
 	if f.OK() {
 		_, _, err := req.Tenant().Deposit(req.Context, store.Deposit{
 			ID: ids.New(), Identity: w.Identity, WalletID: w.ID, CreditKey: f.Text("credit"), Amount: amount, IdempotencyKey: &key, CreatedAt: req.Now(), ClockOffset: req.ClockOffset,
@@ -187,9 +202,13 @@ func checkoutLinkView(req *site.Request, w walletPage, key, planKey string) (sup
 
 func (s *Pages) createCheckoutLink(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
-	view, err := checkoutLinkView(req, w, f.Text("key"), f.Text("plan"))
+	view, err := checkoutLinkView(req, w, readKey(f), readPlan(f))
 	if err != nil {
 		return site.Response{}, err
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		return site.Invalid(supportpage.CheckoutLinkPage(view)), nil
 	}
 	if err := req.Tenant().RecordAction(req.Context, "checkout.create", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
 		return site.Response{}, err
@@ -228,9 +247,13 @@ func changePlanView(req *site.Request, w walletPage, key, planKey string) (suppo
 
 func (s *Pages) changePlan(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
-	view, err := changePlanView(req, w, f.Text("key"), f.Text("plan"))
+	view, err := changePlanView(req, w, readKey(f), readPlan(f))
 	if err != nil {
 		return site.Response{}, err
+	}
+	if !f.OK() {
+		view.Problems = f.Problems
+		return site.Invalid(supportpage.ChangePlanPage(view)), nil
 	}
 	if err := req.Tenant().RecordAction(req.Context, "subscription.change", w.ID.Format(ids.Wallet), audit.Fields{"plan": view.PlanKey}); err != nil {
 		return site.Response{}, err
@@ -260,6 +283,10 @@ func (s *Pages) changePlan(req *site.Request, w walletPage) (site.Response, erro
 // cancelPlan cancels at the end of the period, or undoes that.
 func (s *Pages) cancelPlan(req *site.Request, id ids.ID) (site.Response, error) {
 	f := req.Form
+	key := readKey(f)
+	if !f.OK() {
+		return site.Response{}, fault.Newf(fault.InvalidRequest, "The form data was invalid. Reload the page and try again.")
+	}
 	w, err := req.Reports().WalletByID(req.Context, id)
 	if err != nil {
 		return site.Response{}, err
@@ -271,7 +298,7 @@ func (s *Pages) cancelPlan(req *site.Request, id ids.ID) (site.Response, error) 
 	if err := req.Tenant().RecordAction(req.Context, action, w.ID.Format(ids.Wallet), nil); err != nil {
 		return site.Response{}, err
 	}
-	sub, err := s.Cashier.Cancel(req.Context, req.Scope(), billing.CancelRequest{Identity: w.Identity, CancelAtPeriodEnd: cancel}, f.Text("key"))
+	sub, err := s.Cashier.Cancel(req.Context, req.Scope(), billing.CancelRequest{Identity: w.Identity, CancelAtPeriodEnd: cancel}, key)
 	if err != nil {
 		return site.Response{}, err
 	}

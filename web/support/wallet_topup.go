@@ -26,7 +26,7 @@ func topUpLinkView(req *site.Request, w walletPage, typed supportpage.TopUpLink)
 func (s *Pages) createTopUpLink(req *site.Request, w walletPage) (site.Response, error) {
 	f := req.Form
 	view, err := topUpLinkView(req, w, supportpage.TopUpLink{
-		Key: f.Text("key"), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Price: f.Text("price"), Currency: strings.ToLower(f.Text("currency")),
+		Key: readKey(f), CreditKey: f.Text("credit"), Amount: f.Text("amount"), Price: f.Text("price"), Currency: strings.ToLower(f.Text("currency")),
 	})
 	if err != nil {
 		return site.Response{}, err
@@ -64,9 +64,6 @@ func readTopUp(f *site.Form, typed supportpage.TopUpLink) (requested billing.Top
 	}
 	if !metering.IsKey(typed.CreditKey) {
 		f.Fail("credit", "Select a credit.")
-	}
-	if typed.Key == "" {
-		f.Fail("", "The form data was invalid. Open the form again.")
 	}
 	return billing.TopUpRequest{CreditKey: typed.CreditKey, Amount: amount, AmountCents: cents, Currency: currency}
 }
