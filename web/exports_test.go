@@ -299,6 +299,38 @@ func TestComparisonsOfCatalogsAreBounded(t *testing.T) {
 	}
 }
 
+// TestReportsOfUsageAreBounded holds reports in memory that no client reads: an organization
+// has four at once, all together eight.
+func TestReportsOfUsageAreBounded(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	member, path := d.join(t, tenancy.Support), d.appPath("usage")
+	writing, free := make(chan struct{}), make(chan struct{})
+	var clients errgroup.Group
+	for range 4 {
+		clients.Go(func() error {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			for _, cookie := range member.cookies {
+				request.AddCookie(cookie)
+			}
+			d.server.Config.Handler.ServeHTTP(stuckClient{httptest.NewRecorder(), writing, free}, request)
+			return nil
+		})
+		<-writing
+	}
+	if fifth := member.get(t, path); fifth.status != http.StatusTooManyRequests || !strings.Contains(fifth.body, "Too many usage reports") || fifth.header.Get("Retry-After") == "" {
+		t.Errorf("a fifth report is answered with %d", fifth.status)
+	}
+	if page := member.get(t, d.appPath("events")); page.status != http.StatusOK {
+		t.Errorf("another page is answered with %d", page.status)
+	}
+	close(free)
+	noError(t, clients.Wait())
+	if again := member.get(t, path); again.status != http.StatusOK {
+		t.Errorf("once they are sent, it is answered with %d", again.status)
+	}
+}
+
 // TestUnsentPagesAreBounded holds pages in memory that visitors do not read: those of one
 // network take half of the limit. Sign-in pages and those of members stay available.
 func TestUnsentPagesAreBounded(t *testing.T) {

@@ -61,6 +61,8 @@ var pageMutants = []mutant{
 		once("web/site/csv.go", "running.Leave(req.Org.ID, 1)", "running.Leave(ids.ID{}, 1)")),
 	bug("catalogs are compared in any number at once", "./web", "TestComparisonsOfCatalogsAreBounded",
 		once("web/catalog/routes.go", "s.Comparison(s.copyPage)", "s.copyPage")),
+	bug("any number of usage reports are in memory", "./web", "TestReportsOfUsageAreBounded",
+		once("web/support/routes.go", "s.Report(site.With(groupings, s.usageReport))", "site.With(groupings, s.usageReport)")),
 	bug("a catalog with any number of limits is read as a whole", "./store", "TestACatalogOfTooManyTermsIsNotRead",
 		once("store/internal/ledger/plans.go", "&& terms > billing.MaxCatalogTerms {", "&& terms > 1<<30 {"),
 		once("billing/catalog_document.go", "|| terms > MaxCatalogTerms {", "|| terms > 1<<30 {")),

@@ -82,6 +82,16 @@ func (s *Site) Comparison(page func(*Request) (Response, error)) func(*Request) 
 	return aFewAtOnce(s.comparisons, "Too many catalogs are being compared. Try again in a moment.", page)
 }
 
+// reportsAtOnce bounds the memory of reports of usage, of which an organization has four at
+// most: one adds up to 50,000 groups, 10 MB, and keeps them while it waits to read the period
+// before, with as many.
+const reportsAtOnce = 8
+
+// Report bounds the reports of usage that are in memory, as Export does for files.
+func (s *Site) Report(page func(*Request) (Response, error)) func(*Request) (Response, error) {
+	return aFewAtOnce(s.reports, "Too many usage reports are in progress. Try again in a moment.", page)
+}
+
 func aFewAtOnce(running *httpd.InFlight[ids.ID], refusal string, handle func(*Request) (Response, error)) func(*Request) (Response, error) {
 	return func(req *Request) (Response, error) {
 		if running.Enter(req.Org.ID, 1) != nil {

@@ -59,6 +59,7 @@ type Site struct {
 	crossOrigin *http.CrossOriginProtection
 	exports     *httpd.InFlight[ids.ID] // by organization
 	comparisons *httpd.InFlight[ids.ID]
+	reports     *httpd.InFlight[ids.ID]
 	notices     *httpd.Buckets[ids.ID]
 	// Bytes of pages that are not sent yet.
 	unsentByUser    *httpd.InFlight[ids.ID]
@@ -90,6 +91,7 @@ func New(options Options) *Site {
 		crossOrigin:     http.NewCrossOriginProtection(),
 		exports:         httpd.NewInFlight[ids.ID](exportsAtOnce),
 		comparisons:     httpd.NewInFlight[ids.ID](comparisonsAtOnce),
+		reports:         httpd.NewInFlight[ids.ID](reportsAtOnce),
 		unsentByUser:    httpd.NewInFlight[ids.ID](unsentBytes),
 		unsentByNetwork: httpd.NewInFlight[netip.Prefix](unsentBytes),
 		Lookups:         httpd.NewLookups(httpd.SinceStart),

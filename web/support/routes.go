@@ -51,7 +51,7 @@ func (s *Pages) Routes() []site.Route {
 		site.Get(app+"/check", tenancy.JournalRead, s.check),
 		site.Get(app+"/denials", tenancy.JournalRead, site.With(site.Before(ids.Denial), s.denials)),
 		site.Get(app+"/denials/{id}", tenancy.JournalRead, site.With(site.ID("id", ids.Denial), s.denial)),
-		site.Get(app+"/usage", tenancy.JournalRead, site.With(groupings, s.usageReport)),
+		site.Get(app+"/usage", tenancy.JournalRead, s.Report(site.With(groupings, s.usageReport))),
 		site.Get(app+"/usage.csv", tenancy.JournalRead, s.Export(site.With(groupings, s.usageExport))),
 		site.Get(app+"/events", tenancy.JournalRead, site.With(site.Before(ids.Transaction), s.events)),
 		site.Get(app+"/events.csv", tenancy.JournalRead, s.Export(s.eventsExport)),
