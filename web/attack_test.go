@@ -15,6 +15,8 @@ import (
 	"purser/fault"
 	"purser/ids"
 	"purser/keys"
+	"purser/metering"
+	"purser/store/storetest"
 	"purser/tenancy"
 	"purser/views/component"
 )
@@ -147,6 +149,26 @@ func TestBalancesNeedTheirPermission(t *testing.T) {
 		if got := d.join(t, tenancy.Custom, p, tenancy.WalletsRead).get(t, path); got.status != http.StatusOK {
 			t.Errorf("%s: status %d", part, got.status)
 		}
+	}
+}
+
+// The list and the page of wallets tell of a subscription whether it is paid.
+func TestPaymentsOfWalletsNeedTheirPermission(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	d.deposit(t, "ann", 10)
+	d.deposit(t, "bob", 10)
+	storetest.PutSubscription(t, d.url, d.app.Scope(), "ann", metering.Subscription{ID: ids.New(), Status: metering.StatusPastDue, Period: metering.MonthOf(d.site.Now())})
+	support, reader := d.join(t, tenancy.Support), d.join(t, tenancy.Custom, tenancy.WalletsRead, tenancy.PlansRead)
+	list := d.appPath("wallets")
+	for path, text := range map[string]string{list: "Past due", list + "?q=ann": "Past due", d.walletPath(t, "ann"): "Payment hold"} {
+		says(t, support.get(t, path), http.StatusOK, "ann", text)
+		if page := reader.get(t, path); page.status != http.StatusOK || strings.Contains(textOf(page.body), text) {
+			t.Errorf("%s shows who may not read subscriptions %q: status %d", path, text, page.status)
+		}
+	}
+	if page := reader.get(t, list+"?show=hold"); !strings.Contains(page.body, d.walletPath(t, "bob")) || strings.Contains(page.body, "On payment hold") {
+		t.Errorf("who may not read subscriptions can filter by them: status %d", page.status)
 	}
 }
 

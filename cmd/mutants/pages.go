@@ -61,6 +61,8 @@ var pageMutants = []mutant{
 		once("web/site/csv.go", "running.Leave(req.Org.ID, 1)", "running.Leave(ids.ID{}, 1)")),
 	bug("catalogs are compared in any number at once", "./web", "TestComparisonsOfCatalogsAreBounded",
 		once("web/catalog/routes.go", "s.Comparison(s.copyPage)", "s.copyPage")),
+	bug("a list of wallets tells whether subscriptions are paid to who may not read them", "./web", "TestPaymentsOfWalletsNeedTheirPermission",
+		once("web/support/wallets.go", "\t\tif w.Subscription != nil && req.May(tenancy.SubscriptionsRead) {\n", "\t\tif w.Subscription != nil {\n")),
 	bug("any number of usage reports are in memory", "./web", "TestReportsOfUsageAreBounded",
 		once("web/support/routes.go", "s.Report(site.With(groupings, s.usageReport))", "site.With(groupings, s.usageReport)")),
 	bug("a catalog with any number of limits is read as a whole", "./store", "TestACatalogOfTooManyTermsIsNotRead",

@@ -42,7 +42,7 @@ func (s *Pages) search(req *site.Request) (site.Response, error) {
 		}
 		for _, w := range found {
 			hit := supportpage.Hit{Href: req.WalletPath(w.ID), Icon: "wallet", Identity: w.Identity}
-			if w.Subscription != nil {
+			if w.Subscription != nil && req.May(tenancy.SubscriptionsRead) {
 				hit.Hint = w.Subscription.PlanName
 			}
 			view.Customers = append(view.Customers, hit)

@@ -58,7 +58,7 @@ func (s *Pages) wallets(req *site.Request, p store.Page) (site.Response, error) 
 	}
 	for _, w := range found {
 		row := supportpage.WalletRow{Href: req.WalletPath(w.ID), Identity: w.Identity, Balances: w.Balances, CreatedAt: w.CreatedAt}
-		if w.Subscription != nil {
+		if w.Subscription != nil && req.May(tenancy.SubscriptionsRead) {
 			subscription := newSubscriptionRow(req, *w.Subscription, false)
 			row.Subscription = &subscription
 		}
@@ -119,19 +119,21 @@ func searchPages(req *site.Request, list site.Listing, next *reports.WalletSearc
 	}
 }
 
-// walletFilters reads the active filter and lists the available ones.
+// walletFilters reads the active filter and lists the available ones, by plan and by payment
+// only for members who may read subscriptions.
 func walletFilters(req *site.Request, q *reports.WalletQuery) ([]component.Option, error) {
 	options := []component.Option{
 		{Value: "", Text: "All wallets"},
 		{Value: string(reports.WalletsInDebt), Text: "In debt"},
-		{Value: string(reports.WalletsOnHold), Text: "On payment hold"},
 	}
 	chosen := req.Query("show")
-	switch chosen {
-	case string(reports.WalletsInDebt), string(reports.WalletsOnHold):
+	if req.May(tenancy.SubscriptionsRead) {
+		options = append(options, component.Option{Value: string(reports.WalletsOnHold), Text: "On payment hold"})
+	}
+	if chosen != "" && component.HasOption(options, chosen) {
 		q.Filter = reports.WalletFilter(chosen)
 	}
-	if !req.May(tenancy.PlansRead) {
+	if !req.May(tenancy.PlansRead) || !req.May(tenancy.SubscriptionsRead) {
 		return options, nil
 	}
 	plans, _, err := req.Tenant().Plans(req.Context, store.Page{Limit: site.MaxOptions})

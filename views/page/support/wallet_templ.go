@@ -49,7 +49,7 @@ func (h WalletHead) badges() (badges []component.Badge) {
 			break
 		}
 	}
-	if h.onHold() {
+	if h.onHold() && h.May.Has(tenancy.SubscriptionsRead) {
 		badges = append(badges, component.Badge{Text: "Payment hold", Tone: "danger"})
 	}
 	return badges
