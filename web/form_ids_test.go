@@ -63,3 +63,40 @@ func TestFormsTakeNoIDsOfAnotherTime(t *testing.T) {
 		})
 	}
 }
+
+// An entry with the id of a charge would be shown in place of the charge, which could not be
+// reversed any more.
+func TestFormsTakeNoIDsOfOtherEntries(t *testing.T) {
+	t.Parallel()
+	d := newSupportHarness(t)
+	deposit := d.deposit(t, "ann", 10)
+	d.deposit(t, "bob", 1)
+	charge := d.track(t, d.use("ann", "messages", 2)).Event
+	admin := d.join(t, tenancy.Admin)
+	page := d.appPath("transactions", charge.TransactionID.Format(ids.Transaction))
+	bob, err := d.tenant.Wallet(t.Context(), "bob")
+	noError(t, err)
+	forms := map[string]url.Values{
+		d.walletPath(t, "ann", "adjust"): {"credit": {"tokens"}, "amount": {"1"}, "direction": {"in"}, "reason": {"test"}},
+		d.walletPath(t, "ann", "transfer"): {
+			"credit": {"tokens"}, "amount": {"1"}, "to": {"bob"}, "to_wallet": {bob.ID.Format(ids.Wallet)}, "confirmed": {"yes"}, "reason": {"test"},
+		},
+		page + "/reverse": {"amount": {"0.5"}, "reason": {"test"}},
+	}
+	for path, form := range forms {
+		for name, id := range map[string]ids.ID{"a charge": charge.TransactionID, "a deposit": deposit.ID} {
+			form.Set("entry", id.Format(ids.Transaction))
+			if got := admin.post(t, path, form); got.status != http.StatusUnprocessableEntity {
+				t.Errorf("the id of %s, at %s: status %d", name, path, got.status)
+			}
+		}
+		form.Set("entry", ids.New().Format(ids.Transaction))
+		for range 2 { // the second time, it is its own entry
+			if got := admin.post(t, path, form); got.status != http.StatusSeeOther {
+				t.Errorf("an id of its own, at %s: status %d", path, got.status)
+			}
+		}
+	}
+	says(t, admin.get(t, page), http.StatusOK, "messages", "Reverse charge")
+	says(t, admin.get(t, d.appPath("transactions", deposit.ID.Format(ids.Transaction))), http.StatusOK, "Deposit")
+}

@@ -6,6 +6,8 @@ var pageMutants = []mutant{
 		once("web/site/form_fields.go", "err == nil && age <= maxFormAge.Milliseconds() &&", "err == nil && age < 1<<60 &&")),
 	bug("a form chooses the id of another organization's application", "./web", "TestMembers",
 		once("web/site/form_fields.go", "\treturn IDFor(owner, form, values...)\n", "\treturn form\n")),
+	bug("a form makes an entry with the id of a charge, in whose place it is shown", "./web", "TestFormsTakeNoIDsOfOtherEntries",
+		once("web/support/wallet_actions.go", "ok = t.Event == nil && t.Entry.Kind == kind", "ok = t.Event == nil || t.Entry.Kind != kind")),
 	bug("a form keeps a key of any length", "./web", "TestFormsTakeNoLongKeys",
 		once("web/support/wallet_actions.go", "if key == \"\" || utf8.RuneCountInString(key) > metering.MaxIdempotencyKeyLength {", "if key == \"\" {")),
 	bug("an export of large audit entries takes any memory", "./web", "TestAnAuditLogOfLargeEntriesIsExportedInParts",

@@ -18,7 +18,10 @@ func (s *Pages) adjustForm(req *site.Request) (site.Response, error) {
 
 func (s *Pages) adjust(req *site.Request, wallet ids.ID) (site.Response, error) {
 	f := req.Form
-	requested := readAdjustment(f)
+	requested, err := readAdjustment(req)
+	if err != nil {
+		return site.Response{}, err
+	}
 	requested.WalletID, requested.By, requested.Now, requested.ClockOffset = wallet, req.User.ID, req.Now(), req.ClockOffset
 	if f.OK() {
 		f.Check("amount", req.Tenant().Adjust(req.Context, requested))
@@ -43,8 +46,10 @@ func adjusted(a store.Adjustment) string {
 }
 
 // readAdjustment parses the form, without the wallet and the actor.
-func readAdjustment(f *site.Form) (requested store.Adjustment) {
-	id, amount := readEntryID(f), readAmount(f)
+func readAdjustment(req *site.Request) (requested store.Adjustment, err error) {
+	f := req.Form
+	id, err := readEntryID(req, metering.EntryAdjustment)
+	amount := readAmount(f)
 	direction := f.Text("direction")
 	if direction != "in" && direction != "out" {
 		f.Fail("direction", "Select Add or Remove.")
@@ -55,7 +60,7 @@ func readAdjustment(f *site.Form) (requested store.Adjustment) {
 	return store.Adjustment{
 		ID: id, CreditKey: f.Text("credit"), Delta: metering.Delta{Amount: amount, Out: direction == "out"},
 		Reason: readReason(f, store.MaxReason),
-	}
+	}, err
 }
 
 func (s *Pages) adjustView(req *site.Request, form supportpage.AdjustForm) (templ.Component, error) {

@@ -75,7 +75,10 @@ func (s *Pages) reverse(req *site.Request) (site.Response, error) {
 		return site.Response{}, err
 	}
 	f := req.Form
-	requested := readReversal(f)
+	requested, err := readReversal(req)
+	if err != nil {
+		return site.Response{}, err
+	}
 	requested.EventID, requested.By, requested.CreatedAt, requested.ClockOffset = e.EventID, req.User.ID, req.Now(), req.ClockOffset
 	if f.OK() {
 		made, _, err := req.Tenant().Reverse(req.Context, requested)
@@ -97,8 +100,9 @@ func reverseView(req *site.Request, e reports.EventFound, left metering.Amount, 
 }
 
 // readReversal parses the form, without the event and the actor.
-func readReversal(f *site.Form) (requested store.Reversal) {
-	requested.ID = readEntryID(f)
+func readReversal(req *site.Request) (requested store.Reversal, err error) {
+	f := req.Form
+	requested.ID, err = readEntryID(req, metering.EntryReversal)
 	requested.IdempotencyKey = requested.ID.Format(ids.Transaction)
 	if text := f.Text("amount"); text != "" {
 		amount, ok := metering.ParseCredits(text)
@@ -108,5 +112,5 @@ func readReversal(f *site.Form) (requested store.Reversal) {
 		requested.Requested = &amount
 	}
 	requested.Reason = readReason(f, store.MaxReversalReason)
-	return requested
+	return requested, err
 }

@@ -23,7 +23,10 @@ func (s *Pages) transferForm(req *site.Request, w walletPage) (site.Response, er
 // form's id is the idempotency key, so that a form sent twice moves credits once.
 func (s *Pages) transfer(req *site.Request, from walletPage) (site.Response, error) {
 	f := req.Form
-	requested := readTransfer(f)
+	requested, err := readTransfer(req)
+	if err != nil {
+		return site.Response{}, err
+	}
 	requested.From, requested.FromWalletID, requested.By, requested.CreatedAt = from.Identity, from.ID, req.User.ID, req.Now()
 	requested.ClockOffset = req.ClockOffset
 	view := supportpage.TransferForm{
@@ -124,8 +127,10 @@ func checkTransfer(f *site.Form, err error) {
 }
 
 // readTransfer parses the form, without the sender and the actor.
-func readTransfer(f *site.Form) (requested store.Transfer) {
-	id, amount := readEntryID(f), readAmount(f)
+func readTransfer(req *site.Request) (requested store.Transfer, err error) {
+	f := req.Form
+	id, err := readEntryID(req, metering.EntryTransfer)
+	amount := readAmount(f)
 	to := f.Text("to")
 	if to == "" || utf8.RuneCountInString(to) > metering.MaxIdentityLength {
 		f.Fail("to", "Enter the identity of the receiver.")
@@ -136,7 +141,7 @@ func readTransfer(f *site.Form) (requested store.Transfer) {
 	return store.Transfer{
 		ID: id, ToEntryID: ids.New(), To: to, CreditKey: f.Text("credit"), Amount: amount, Reason: readReason(f, metering.MaxTransferReason),
 		IdempotencyKey: id.Format(ids.Transaction),
-	}
+	}, err
 }
 
 func transferView(req *site.Request, form supportpage.TransferForm) (templ.Component, error) {

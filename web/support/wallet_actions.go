@@ -100,14 +100,23 @@ func readAmount(f *site.Form) metering.Amount {
 	return amount
 }
 
-// readEntryID parses the id that the form chose for its entry, so that a form sent twice
-// makes one.
-func readEntryID(f *site.Form) ids.ID {
-	id, ok := site.ParseFormID(ids.Transaction, f.Text("entry"))
-	if !ok {
-		f.Fail("", "The form data was invalid. Open the form again.")
+// readEntryID parses the id that the form chose for its entry of a kind, so that a form sent
+// twice makes one. An entry with the id of a charge would be shown in place of the charge.
+func readEntryID(req *site.Request, kind metering.EntryKind) (ids.ID, error) {
+	id, ok := site.ParseFormID(ids.Transaction, req.Form.Text("entry"))
+	if ok {
+		t, err := req.Reports().Transaction(req.Context, id)
+		switch {
+		case err == nil:
+			ok = t.Event == nil && t.Entry.Kind == kind
+		case !fault.Is(err, fault.PathNotFound):
+			return id, err
+		}
 	}
-	return id
+	if !ok {
+		req.Form.Fail("", "The form data was invalid. Open the form again.")
+	}
+	return id, nil
 }
 
 // readKey parses the idempotency key of a form, which is as long as the API allows: it is
