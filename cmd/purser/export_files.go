@@ -23,7 +23,7 @@ const (
 	walletsSuffix  = ".wallets.jsonl.gz"
 	manifestSuffix = ".json"
 	partialSuffix  = ".partial"
-	// maxManifest bounds a manifest: 100 credits in a wallet, and many more in an application.
+	// maxManifest bounds a manifest, which has each credit of an application.
 	maxManifest = 16 << 20
 )
 

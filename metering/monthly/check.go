@@ -10,8 +10,10 @@ import (
 	"io"
 )
 
-// MaxLine is how long a line may be, in bytes: an entry of the longest texts, escaped.
-const MaxLine = 64 << 10
+// MaxLine is how long a line may be, in bytes: the closing of a wallet with entries of every
+// credit that an application can have. It holds no more than 100 of them, but usage that costs
+// nothing has an entry, too.
+const MaxLine = 2 << 20
 
 // Files are the contents of a month's files.
 type Files struct{ Entries, Wallets io.Reader }

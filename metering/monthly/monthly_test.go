@@ -259,6 +259,34 @@ func TestAnEntryThatDoesNotFollowIsRefused(t *testing.T) {
 	}
 }
 
+// An allowance or a price of zero charges nothing of a credit that the wallet does not hold,
+// so it may have entries of every credit that an application can have.
+func TestAWalletMayHaveUsedEveryCredit(t *testing.T) {
+	t.Parallel()
+	const credits = 10_000
+	var entries, wallets bytes.Buffer
+	w, account := NewWriter(application, "2026-01", &entries, &wallets), NewAccount(application, "wal_1")
+	for i := range credits {
+		key := fmt.Sprintf("%0*d", metering.MaxKeyLength, i)
+		if err := w.Take(account, Entry{Wallet: "wal_1", Seq: int64(i) + 1, Kind: metering.EntryCharge, CreditKey: key, Delta: "0", BalanceAfter: "0"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(account); err != nil {
+		t.Fatal(err)
+	}
+	m, err := w.Manifest(nil)
+	if err == nil {
+		err = Check(m, Files{Entries: &entries, Wallets: bytes.NewReader(wallets.Bytes())}, nil, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadClosings(&wallets).Account(application, "wal_1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestALineThatIsTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	for length, fits := range map[int]bool{MaxLine - 1: true, MaxLine: false} {
