@@ -495,6 +495,98 @@ func TestRowsOfAnIdentityAreThoseOfItsWallet(t *testing.T) {
 	}
 }
 
+// TestRowsStayWithTheirCustomerWhoseIdentityMoves renames wallets to identities that others
+// had a moment ago, whose rows may still come.
+func TestRowsStayWithTheirCustomerWhoseIdentityMoves(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	db := openStore(t, url)
+	conn := connect(t, url)
+	type step struct{ from, to string }
+	for _, order := range [][]string{{"ann", "bob"}, {"bob", "ann"}} {
+		for name, c := range map[string]struct {
+			steps     []step
+			ann, bob  string // whom the rows of both are of at last
+			immediate bool   // the jobs run after each change, and not only at the end
+		}{
+			"follows":                {[]step{{"ann", "eve"}, {"bob", "ann"}}, "eve", "ann", true},
+			"follows at once":        {[]step{{"ann", "eve"}, {"bob", "ann"}}, "eve", "ann", false},
+			"swap":                   {[]step{{"ann", "eve"}, {"bob", "ann"}, {"eve", "bob"}}, "bob", "ann", true},
+			"swap at once":           {[]step{{"ann", "eve"}, {"bob", "ann"}, {"eve", "bob"}}, "bob", "ann", false},
+			"to and fro":             {[]step{{"ann", "eve"}, {"bob", "ann"}, {"ann", "bob"}, {"eve", "ann"}}, "ann", "bob", true},
+			"to and fro at once":     {[]step{{"ann", "eve"}, {"bob", "ann"}, {"ann", "bob"}, {"eve", "ann"}}, "ann", "bob", false},
+			"goes on":                {[]step{{"ann", "eve"}, {"bob", "ann"}, {"ann", "zoe"}}, "eve", "zoe", true},
+			"goes on at once":        {[]step{{"ann", "eve"}, {"bob", "ann"}, {"ann", "zoe"}}, "eve", "zoe", false},
+			"follows one erased":     {[]step{{"ann", ""}, {"bob", "ann"}}, "", "ann", true},
+			"is erased itself":       {[]step{{"ann", "eve"}, {"bob", "ann"}, {"ann", ""}}, "eve", "", true},
+			"is erased itself later": {[]step{{"ann", "eve"}, {"bob", "ann"}, {"ann", ""}}, "eve", "", false},
+		} {
+			name += ", " + order[0] + " first"
+			t.Run(name, func(t *testing.T) {
+				b := newStorefront(t, db) // a node stores few failures of an application at once
+				of := func(identity string) string {
+					if identity == "" {
+						return ""
+					}
+					return identity + " who " + name
+				}
+				record := func(identity string) {
+					db.Stats().RecordRequest(b.application.Scope(), reports.Request{
+						ID: ids.New(), At: moment, Method: "POST", Route: "/v1/events", Status: 409, Identity: of(identity), Message: identity + " " + name, Authenticated: true,
+					})
+				}
+				wallets := map[string]ids.ID{}
+				for _, identity := range []string{"ann", "bob"} {
+					b.deposit(t, depositOf(of(identity), "tokens", 7, freshID()))
+					w, err := b.Wallet(t.Context(), of(identity))
+					noError(t, err)
+					wallets[identity] = w.ID
+					record(identity)
+				}
+				noError(t, db.Stats().WriteStats(t.Context()))
+				follow := func(after time.Duration) (open bool) {
+					for _, identity := range order {
+						next, err := b.FinishIdentityChange(t.Context(), wallets[identity], time.Now().Add(after).UnixMilli())
+						noError(t, err)
+						open = open || next != 0
+					}
+					return open
+				}
+				for _, s := range c.steps {
+					var err error
+					if s.to == "" {
+						_, _, err = b.Erase(t.Context(), erasureOf(of(s.from)))
+					} else {
+						_, _, err = b.Rename(t.Context(), renameOf(of(s.from), of(s.to)))
+					}
+					noError(t, err)
+					if c.immediate {
+						follow(0)
+					}
+				}
+				follow(0)
+				for minutes := 1; follow(time.Duration(minutes) * 61 * time.Second); minutes++ {
+					if minutes == 5 {
+						t.Fatal("the changes are never followed to their end")
+					}
+				}
+				for _, table := range []string{"request_failures", "recent_requests"} {
+					got := texts(t, conn, `SELECT message || ' is of ' || identity FROM `+table+` WHERE app_id = $1 AND message LIKE '% ' || $2 ORDER BY 1`, b.application.ID, name)
+					var want []string
+					for _, row := range [][2]string{{"ann", c.ann}, {"bob", c.bob}} {
+						if row[1] != "" {
+							want = append(want, row[0]+" "+name+" is of "+of(row[1]))
+						}
+					}
+					if !slices.Equal(got, want) {
+						t.Errorf("%s has %q, want %q", table, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestRowsOfAnIdentityAreFollowedInParts has a customer who was denied all the time: the
 // wallet is not held for as long as all of their rows take.
 func TestRowsOfAnIdentityAreFollowedInParts(t *testing.T) {

@@ -46,7 +46,7 @@ var (
 		UPDATE identity_changes SET from_identity = NULL, to_identity = NULL WHERE app_id = $1 AND wallet_id = $2 AND settled`)
 
 	eraseRequests = pg.Declare("erase requests", `
-		UPDATE recent_requests SET identity = NULL, message = NULL WHERE app_id = $1 AND identity = $2 AND id < $3`)
+		UPDATE recent_requests SET identity = NULL, message = NULL WHERE app_id = $1 AND identity = $2 AND id > $3 AND id < $4`)
 
 	eraseProperties = pg.Declare("erase properties", `
 		DELETE FROM event_properties WHERE app_id = $1 AND wallet_id = $2 AND seq IN (
@@ -192,10 +192,10 @@ func (a App) eraseAnswers(ctx context.Context, wallet ids.ID) error {
 	}
 }
 
-// eraseRest deletes what else names an erased identity beside the books, up to the id where
-// its next wallet begins.
-func (tx transaction) eraseRest(ctx context.Context, c identityChange, next ids.ID) error {
-	if _, err := tx.ExecAny(ctx, eraseRequests, c.From, next); err != nil {
+// eraseRest deletes what else names an erased identity beside the books, between the ids where
+// its wallet and the next one begin.
+func (tx transaction) eraseRest(ctx context.Context, c identityChange, after, next ids.ID) error {
+	if _, err := tx.ExecAny(ctx, eraseRequests, c.From, after, next); err != nil {
 		return err
 	}
 	type run struct {

@@ -105,6 +105,12 @@ var (
 		) next
 		ORDER BY next.id LIMIT 1`)
 
+	// The last change, before one, of another wallet that had the identity and may still have
+	// rows of it.
+	selectLastLeft = pg.Declare("select unsettled change from an identity", `
+		SELECT c.id FROM identity_changes c
+		WHERE c.app_id = $1 AND NOT c.settled AND c.from_identity = $2 AND c.wallet_id <> $3 AND c.id < $4 ORDER BY c.id DESC LIMIT 1`)
+
 	// A customer may have hundreds of thousands of these rows.
 	followedTables = []followedTable{
 		{
@@ -122,7 +128,7 @@ var (
 	}
 
 	moveRequests = pg.Declare("move requests", `
-		UPDATE recent_requests SET identity = $4 WHERE app_id = $1 AND identity = $2 AND id < $3`)
+		UPDATE recent_requests SET identity = $5 WHERE app_id = $1 AND identity = $2 AND id > $3 AND id < $4`)
 )
 
 func readIdentityChange(row pgx.CollectableRow) (c identityChange, err error) {
@@ -316,19 +322,22 @@ func (tx transaction) followNext(ctx context.Context, wallet ids.ID, from follow
 		return to, err
 	}
 	erased := metering.IsTombstone(w.Identity)
+	into, err := tx.placeOfRows(ctx, w)
+	if err != nil {
+		return to, err
+	}
 	changes, err := pg.Collect(ctx, tx, nextUnsettledChange, readIdentityChange, wallet, from.change)
 	if err != nil {
 		return to, err
 	}
 	if len(changes) == 0 {
-		if erased {
-			_, err = tx.ExecAny(ctx, forgetIdentities, wallet)
-		}
-		return followed{done: true, erased: erased}, err
+		return tx.followParked(ctx, w, into, from, now)
 	}
 	c := changes[0]
-	if to, more, err := tx.followIdentity(ctx, c, w.Identity, from); err != nil || more {
-		return to, err
+	if c.From != into { // or it got its identity back
+		if to, more, err := tx.followIdentity(ctx, c, into, erased, from); err != nil || more {
+			return to, err
+		}
 	}
 	to.change = c.ID
 	if settled := pg.TimeOfID(c.ID) + settleDelay; now < settled {
@@ -338,18 +347,63 @@ func (tx transaction) followNext(ctx context.Context, wallet ids.ID, from follow
 	return to, tx.Exec(ctx, settleIdentityChange, 1, c.ID)
 }
 
-// followIdentity moves rows of an old identity to the current one, or erases them. It
-// returns how far it came if there may be more.
-func (tx transaction) followIdentity(ctx context.Context, c identityChange, current string, from followed) (to followed, more bool, err error) {
-	if c.From == current { // it got its identity back
-		return to, false, nil
+// lastID is behind all others.
+var lastID = pg.Page{}.Start()
+
+// parked is under which name rows of a wallet wait for its identity. No request can name it.
+func parked(wallet ids.ID) string { return metering.Tombstone(wallet) }
+
+// placeOfRows is where rows of old identities are moved: to the current identity, unless
+// another wallet had it a moment ago. Rows are told by nothing but their identity and their
+// age, so older ones of this wallet wait until the other has all of its own.
+func (tx transaction) placeOfRows(ctx context.Context, w ledger.Wallet) (string, error) {
+	left, err := pg.Collect(ctx, tx, selectLastLeft, pgx.RowTo[ids.ID], w.Identity, w.ID, lastID)
+	if len(left) > 0 {
+		return parked(w.ID), nil
 	}
-	next, err := pg.Collect(ctx, tx, selectNextOwner, pgx.RowTo[ids.ID], c.From, c.ID)
+	return w.Identity, err
+}
+
+// rowsOf is between which ids rows of an old identity are the wallet's.
+func (tx transaction) rowsOf(ctx context.Context, c identityChange) (after, before ids.ID, err error) {
+	left, err := pg.Collect(ctx, tx, selectLastLeft, pgx.RowTo[ids.ID], c.From, c.WalletID, c.ID)
+	if err == nil && len(left) > 0 {
+		after, err = pg.Find(ctx, tx, selectNextOwner, pgx.RowTo[ids.ID], pg.ErrNoAppState, c.From, left[0])
+	}
+	if err == nil {
+		before, err = pg.Find(ctx, tx, selectNextOwner, pgx.RowTo[ids.ID], pg.ErrNoAppState, c.From, c.ID)
+	}
+	return after, before, err
+}
+
+// followParked moves or erases rows that waited, after all changes were followed.
+func (tx transaction) followParked(ctx context.Context, w ledger.Wallet, into string, from followed, now int64) (to followed, err error) {
+	erased := metering.IsTombstone(w.Identity)
+	if !erased && into == parked(w.ID) {
+		return followed{due: now + settleDelay, done: true}, nil
+	}
+	waiting := identityChange{ID: w.ID, WalletID: w.ID, From: parked(w.ID)}
+	if to, more, err := tx.followIdentity(ctx, waiting, into, erased, from); err != nil || more {
+		return to, err
+	}
+	if erased {
+		_, err = tx.ExecAny(ctx, forgetIdentities, w.ID)
+	}
+	return followed{done: true, erased: erased}, err
+}
+
+// followIdentity moves rows of an old identity into another, or erases them. It returns how
+// far it came if there may be more.
+func (tx transaction) followIdentity(ctx context.Context, c identityChange, into string, erased bool, from followed) (to followed, more bool, err error) {
+	after, next, err := tx.rowsOf(ctx, c)
 	if err != nil {
 		return to, false, err
 	}
 	for to = (followed{change: from.change, table: from.table, row: from.row}); to.table < len(followedTables); to.table, to.row = to.table+1, (ids.ID{}) {
-		rows, err := tx.followRows(ctx, followedTables[to.table], c.From, current, to.row, next[0])
+		if pg.LessID(to.row, after) {
+			to.row = after
+		}
+		rows, err := tx.followRows(ctx, followedTables[to.table], c.From, into, erased, to.row, next)
 		if err != nil {
 			return to, false, err
 		}
@@ -358,24 +412,24 @@ func (tx transaction) followIdentity(ctx context.Context, c identityChange, curr
 			return to, true, nil
 		}
 	}
-	if metering.IsTombstone(current) {
-		return followed{}, false, tx.eraseRest(ctx, c, next[0])
+	if erased {
+		return followed{}, false, tx.eraseRest(ctx, c, after, next)
 	}
-	_, err = tx.ExecAny(ctx, moveRequests, c.From, next[0], current)
+	_, err = tx.ExecAny(ctx, moveRequests, c.From, after, next, into)
 	return followed{}, false, err
 }
 
 // followRows moves or erases the next rows of a table after one, up to the id where the next
 // wallet of the identity begins.
-func (tx transaction) followRows(ctx context.Context, table followedTable, old, current string, after, next ids.ID) (rows []ids.ID, err error) {
+func (tx transaction) followRows(ctx context.Context, table followedTable, old, into string, erased bool, after, next ids.ID) (rows []ids.ID, err error) {
 	rows, err = pg.Collect(ctx, tx, table.list, pgx.RowTo[ids.ID], old, after, next, followedRows)
 	if err != nil || len(rows) == 0 {
 		return rows, err
 	}
-	if metering.IsTombstone(current) {
+	if erased {
 		_, err = tx.ExecAny(ctx, table.erase, rows)
 	} else {
-		_, err = tx.ExecAny(ctx, table.move, rows, current)
+		_, err = tx.ExecAny(ctx, table.move, rows, into)
 	}
 	return rows, err
 }
