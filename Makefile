@@ -116,7 +116,7 @@ SLOW := ^(TestHandlesLeadToOneTenant|TestHistoriesEndAsTheModelSays|TestVerify.*
 test: format postgres chromium python compile ## Check and test everything
 	@[ -n "$(RACE)" ] || echo "make: no C compiler here, so the race detector is off" >&2
 	$(say_unproven)
-	@$(MAKE) --no-print-directory --jobs=2 test-drivers test-others
+	@$(MAKE) --no-print-directory --jobs=3 test-drivers test-store test-others
 
 # For the loop of editing and testing: vet everything; test the packages that need no
 # database, and the store without the race detector and its slowest tests. Packages
@@ -144,14 +144,15 @@ compile:
 # package: the slowest takes minutes on two idle cores, and took 35 at a load of 20.
 go_test = GOGC=$(SHORT_LIVED) $(GO) test -count=1 -timeout 90m -vet=off
 
-.PHONY: test-drivers test-others
+.PHONY: test-drivers test-store test-others
 test-drivers:
 	$(go_test) $(unproven) -parallel 4 $(DRIVERS)
-test-others:
+test-store:
 	@cd store && ls $(RACED_FILES) >/dev/null # each names a file
 	@$(if $(RACE),$(raced)) $(go_test) $(RACE) -run '$(raced_tests)' ./store
 	$(if $(RACE),$(raced)) $(go_test) $(RACE) ./store/embedded/...
 	@$(go_test) -skip '$(raced_tests)' ./store
+test-others:
 	$(go_test) $(unproven) $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(DRIVERS) $(RACED))")
 	@$(MAKE) --no-print-directory lint
 	cd $(FIDELITY) && $(go_test) ./...
