@@ -115,9 +115,13 @@ func (tx appTx) applyCatalog(ctx context.Context, diff billing.CatalogDiff, now 
 		func(f metering.Feature) error { number++; return tx.updateFeature(ctx, f, number, now) }); err != nil {
 		return err
 	}
-	return writeItems(diff.Plans,
-		func(p billing.Plan) error { return tx.insertPlan(ctx, p) },
-		func(p billing.Plan) error { return tx.updatePlan(ctx, p) })
+	var written []billing.Plan
+	if err := writeItems(diff.Plans,
+		func(p billing.Plan) error { written = append(written, p); return tx.insertPlan(ctx, p) },
+		func(p billing.Plan) error { written = append(written, p); return tx.updatePlan(ctx, p) }); err != nil {
+		return err
+	}
+	return tx.syncPlans(ctx, written...)
 }
 
 func writeItems[T any](items []billing.CatalogItem[T], create, update func(T) error) error {

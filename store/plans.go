@@ -49,11 +49,14 @@ func (a App) CreatePlan(ctx context.Context, draft billing.PlanDraft, make func(
 		if err := tx.InsertBounded(ctx, ledger.BoundOfPlans, func() error { return tx.insertPlan(ctx, p) }); err != nil {
 			return p, err
 		}
+		if err := tx.syncPlans(ctx, p); err != nil {
+			return p, err
+		}
 		return p, tx.Audit(ctx, "plan.create", p.Key, nil, factsOfPlan(p))
 	})
 }
 
-// insertPlan keeps a new plan, what it refers to, and the job that syncs it.
+// insertPlan keeps a new plan and what it refers to. The caller syncs it.
 func (tx appTx) insertPlan(ctx context.Context, p billing.Plan) error {
 	terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
 	if err != nil {
@@ -72,10 +75,10 @@ func (tx appTx) insertPlan(ctx context.Context, p billing.Plan) error {
 	if err != nil {
 		return err
 	}
-	return tx.referAndSync(ctx, p)
+	return tx.Refer(ctx, p.ID, p.Terms().Metering())
 }
 
-// updatePlan keeps the new revision of a plan, what it refers to, and the job that syncs it.
+// updatePlan keeps the new revision of a plan and what it refers to. The caller syncs it.
 func (tx appTx) updatePlan(ctx context.Context, p billing.Plan) error {
 	terms, err := ledger.EncodeTerms(p.Terms().Metering(), p.Grants)
 	if err != nil {
@@ -89,14 +92,7 @@ func (tx appTx) updatePlan(ctx context.Context, p billing.Plan) error {
 	}); err != nil {
 		return err
 	}
-	return tx.referAndSync(ctx, p)
-}
-
-func (tx appTx) referAndSync(ctx context.Context, p billing.Plan) error {
-	if err := tx.Refer(ctx, p.ID, p.Terms().Metering()); err != nil {
-		return err
-	}
-	return tx.syncPlan(ctx, p)
+	return tx.Refer(ctx, p.ID, p.Terms().Metering())
 }
 
 func (a App) Plan(ctx context.Context, key string) (billing.Plan, error) {
@@ -123,6 +119,9 @@ func (a App) UpdatePlan(ctx context.Context, key string, patch billing.PlanPatch
 			return p, err
 		}
 		if err := tx.updatePlan(ctx, p); err != nil {
+			return p, err
+		}
+		if err := tx.syncPlans(ctx, p); err != nil {
 			return p, err
 		}
 		return p, tx.Audit(ctx, "plan.update", p.Key, factsOfPlan(was), factsOfPlan(p))
@@ -166,12 +165,19 @@ func (tx appTx) catalogOf(ctx context.Context, limits []metering.Limit, grants [
 	return catalog, nil
 }
 
-// syncPlan enqueues the sync of a plan that is pending.
-func (tx appTx) syncPlan(ctx context.Context, p billing.Plan) error {
-	if p.Sync.Status != billing.SyncPending {
+// syncPlans enqueues the sync of those plans that are pending, all at once: the hint of the
+// queue is locked after its last row.
+func (tx appTx) syncPlans(ctx context.Context, plans ...billing.Plan) error {
+	var jobs []queue.Job
+	for _, p := range plans {
+		if p.Sync.Status == billing.SyncPending {
+			jobs = append(jobs, queue.Job{Kind: queue.JobPlan, Object: p.ID.String()})
+		}
+	}
+	if len(jobs) == 0 {
 		return nil
 	}
-	if err := tx.Enqueue(ctx, queue.Job{Kind: queue.JobPlan, Object: p.ID.String()}); err != nil {
+	if err := tx.Enqueue(ctx, jobs...); err != nil {
 		return err
 	}
 	return tx.ScheduleWake(ctx)

@@ -238,7 +238,11 @@ func (tx appTx) putConnection(ctx context.Context, requested Connection, now int
 	case err != nil:
 		return current, err
 	case current.ID == requested.ID:
-		return tx.updateConnection(ctx, current, requested, now)
+		c, err := tx.updateConnection(ctx, current, requested, now)
+		if err != nil {
+			return c, err
+		}
+		return c, tx.retryFailedNow(ctx, now)
 	case current.Mode == SandboxConnection && requested.Mode == SandboxConnection:
 		return current, nil
 	}
@@ -281,15 +285,12 @@ func (tx appTx) insertConnection(ctx context.Context, c Connection, now int64) (
 func (tx appTx) updateConnection(ctx context.Context, current, c Connection, now int64) (Connection, error) {
 	c.Mode, c.CreatedAt, c.ChangedAt = current.Mode, current.CreatedAt, now
 	secrets, until := c.secrets()
-	if err := tx.Exec(ctx, updateConnection, 1, pg.Named{
+	return c, tx.Exec(ctx, updateConnection, 1, pg.Named{
 		"id": c.ID, "live": c.Live, "account_id": c.AccountID, "api_key": c.SealedKey,
 		"api_key_last_four": pg.OrNull(c.KeyLastFour), "endpoint_id": pg.OrNull(c.EndpointID), "webhook_secrets": secrets,
 		"webhook_secrets_until": until, "events_after": c.EventsAfter, "portal_configuration": pg.OrNull(c.PortalConfiguration),
 		"changed_at": c.ChangedAt,
-	}); err != nil {
-		return c, err
-	}
-	return c, tx.retryFailedNow(ctx, now)
+	})
 }
 
 // retryFailedNow makes failed jobs due now. Those that run are run again.

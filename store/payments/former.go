@@ -46,6 +46,9 @@ func (a Accounts) RenewFormer(ctx context.Context, accountID string, seal func(*
 				return c, err
 			}
 		}
+		if err := tx.retryFailedNow(ctx, now); err != nil {
+			return c, err
+		}
 		return c, tx.Audit(ctx, "provider.connect", c.AccountID, nil, connectionFields(c))
 	})
 }

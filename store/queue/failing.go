@@ -39,9 +39,9 @@ func (a App) RetryJobNow(ctx context.Context, kind JobKind, object string, now i
 		if err != nil {
 			return err
 		}
-		if err := tx.Audit(ctx, "job.retry", string(kind)+" "+object, nil, audit.Fields{"error": pg.OrZero(reason)}); err != nil {
+		if err := tx.ScheduleWake(ctx); err != nil {
 			return err
 		}
-		return tx.ScheduleWake(ctx)
+		return tx.Audit(ctx, "job.retry", string(kind)+" "+object, nil, audit.Fields{"error": pg.OrZero(reason)})
 	})
 }

@@ -75,9 +75,9 @@ func (tx Tx) readQueue(ctx context.Context) (hint *queueState, queue queueState,
 }
 
 // ScheduleWake stores when the application's next job is due. It ends every transaction
-// that changes the queue. Every transaction locks work_hints last, so this row never
-// takes part in a deadlock; the queue is read by a statement after the lock and so sees
-// what the previous holder committed.
+// that changes the queue. Every transaction locks work_hints last, and only the head of the
+// audit log after it, so this row never takes part in a deadlock; the queue is read by a
+// statement after the lock and so sees what the previous holder committed.
 func (tx Tx) ScheduleWake(ctx context.Context) error {
 	stored, queue, err := tx.readQueue(ctx)
 	if err == nil && stored == nil {
