@@ -316,13 +316,13 @@ func (c *Cashier) customer(ctx context.Context, acct account, owner payments.Cus
 	return c.keepCustomer(ctx, acct, owner, made)
 }
 
-// keepCustomer stores a created customer. If its owner was renamed or erased meanwhile, the
-// customer belongs to no wallet, and a job removes the hash of the identity from it: after a while,
-// because another operation may be about to store it.
+// keepCustomer stores a created customer. If its owner was renamed or erased meanwhile, or has
+// another one, the customer belongs to no wallet, and a job removes the hash of the identity from
+// it: after a while, because another operation may be about to store it.
 func (c *Cashier) keepCustomer(ctx context.Context, acct account, owner payments.CustomerOwner, made string) (string, error) {
 	now := c.nowAt(acct.ClockOffset)
 	kept, err := c.options.Store.PaymentAccounts(acct.scope).KeepCustomer(ctx, acct.ID, owner, made, now)
-	if fault.Is(err, fault.WalletNotFound) || errors.Is(err, queue.ErrFenced) {
+	if fault.Is(err, fault.WalletNotFound) || errors.Is(err, queue.ErrFenced) || err == nil && kept != made {
 		label := acct.job(queue.JobLabel, made, now+c.limits.request.Milliseconds())
 		err = errors.Join(err, c.options.Store.Queue(acct.scope).Enqueue(ctx, label))
 	}
@@ -335,9 +335,9 @@ func identityHash(scope tenancy.Scope, identity string) string {
 }
 
 // Portal opens the billing portal, where the identity changes its card and sees
-// invoices.
+// invoices. It continues when the caller disconnects: a customer that it creates is stored.
 func (c *Cashier) Portal(ctx context.Context, scope tenancy.Scope, identity, returnURL string) (url string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limits.request)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.limits.request)
 	defer cancel()
 	url, err = c.portal(ctx, scope, identity, returnURL)
 	return url, publicError(err)

@@ -1,7 +1,9 @@
 package cashier_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -148,3 +150,72 @@ func TestACustomerErasedWhileItsPaymentsAreSetUpStaysErased(t *testing.T) {
 		})
 	}
 }
+
+// TestACustomerThatIsNotUsedLosesItsHashToo erases a wallet that has, or got, another customer
+// at the provider than a call has just created.
+func TestACustomerThatIsNotUsedLosesItsHashToo(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(r *harness, wallet ids.ID){
+		"because the caller was gone": func(r *harness, _ ids.ID) {
+			ctx, leave := context.WithCancel(r.Context())
+			r.cashier = r.newCashier(func(o *cashier.Options) {
+				o.SandboxTransport = roundTripper(func(req *http.Request) (*http.Response, error) {
+					response, err := http.DefaultTransport.RoundTrip(req)
+					if err != nil || !strings.HasSuffix(req.URL.Path, "/v1/customers") {
+						return response, err
+					}
+					answer := must[[]byte](r)(io.ReadAll(response.Body))
+					r.check(response.Body.Close())
+					response.Body = io.NopCloser(bytes.NewReader(answer))
+					leave()
+					return response, nil
+				})
+			})
+			_, _ = r.cashier.Portal(ctx, r.scope, "ada", "http://shop.test") // nobody sees its answer
+		},
+		"because the wallet had got another": func(r *harness, wallet ids.ID) {
+			accounts := r.store.PaymentAccounts(r.scope)
+			earlier := sync.OnceFunc(func() {
+				connection := must[payments.Connection](r)(accounts.Connection(r.Context()))
+				other := r.provider("/v1/customers", nil)["id"].(string)
+				_, err := accounts.KeepCustomer(r.Context(), connection.ID, payments.CustomerOwner{Identity: "ada", WalletID: wallet}, other, r.now())
+				r.check(err)
+			})
+			r.cashier = r.newCashier(func(o *cashier.Options) {
+				o.SandboxTransport = beforeCall(func(req *http.Request) {
+					if strings.HasSuffix(req.URL.Path, "/v1/customers") {
+						earlier()
+					}
+				})
+			})
+			_, err := r.cashier.Portal(r.Context(), r.scope, "ada", "http://shop.test")
+			r.check(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := shop(t)
+			app := r.store.App(r.scope)
+			wallet, _, err := app.CreateWallet(t.Context(), ids.New(), "ada", r.now())
+			r.check(err)
+			begin(r, wallet.ID)
+			_, _, err = app.Erase(t.Context(), store.Erasure{ID: ids.New(), Identity: "ada", Reason: "asked", IdempotencyKey: newKey(), CreatedAt: r.now()})
+			r.check(err)
+			r.advance(time.Hour)
+			customers := r.askProvider("GET", "/v1/customers", nil)["data"].([]any)
+			if len(customers) == 0 {
+				t.Error("no customer was created")
+			}
+			for _, customer := range customers {
+				if label := customer.(map[string]any)["metadata"].(map[string]any)["identity_hash"]; label != nil {
+					t.Errorf("a customer at the provider has the hash %v", label)
+				}
+			}
+			r.wantNothingFailing()
+		})
+	}
+}
+
+// roundTripper is a transport of one function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
