@@ -171,7 +171,7 @@ func TestACustomerThatIsNotUsedLosesItsHashToo(t *testing.T) {
 					return response, nil
 				})
 			})
-			_, _ = r.cashier.Portal(ctx, r.scope, "ada", "http://shop.test") // nobody sees its answer
+			_, _ = r.cashier.Portal(ctx, r.scope, "ada", "http://shop.test") // nobody waits for the result
 		},
 		"because the wallet had got another": func(r *harness, wallet ids.ID) {
 			accounts := r.store.PaymentAccounts(r.scope)

@@ -347,15 +347,15 @@ func (tx transaction) followNext(ctx context.Context, wallet ids.ID, from follow
 	return to, tx.Exec(ctx, settleIdentityChange, 1, c.ID)
 }
 
-// lastID is behind all others.
+// lastID follows all other ids.
 var lastID = pg.Page{}.Start()
 
-// parked is under which name rows of a wallet wait for its identity. No request can name it.
+// parked is the name under which rows of a wallet wait for its identity. No request can have it.
 func parked(wallet ids.ID) string { return metering.Tombstone(wallet) }
 
-// placeOfRows is where rows of old identities are moved: to the current identity, unless
-// another wallet had it a moment ago. Rows are told by nothing but their identity and their
-// age, so older ones of this wallet wait until the other has all of its own.
+// placeOfRows returns the identity to which rows of old ones are moved: the current one, unless
+// another wallet had it a moment ago. Only their identity and their age tell whose rows are, so
+// older ones of this wallet wait until the other has all of its own.
 func (tx transaction) placeOfRows(ctx context.Context, w ledger.Wallet) (string, error) {
 	left, err := pg.Collect(ctx, tx, selectLastLeft, pgx.RowTo[ids.ID], w.Identity, w.ID, lastID)
 	if len(left) > 0 {
@@ -364,7 +364,7 @@ func (tx transaction) placeOfRows(ctx context.Context, w ledger.Wallet) (string,
 	return w.Identity, err
 }
 
-// rowsOf is between which ids rows of an old identity are the wallet's.
+// rowsOf returns the ids between which rows of an old identity are the wallet's.
 func (tx transaction) rowsOf(ctx context.Context, c identityChange) (after, before ids.ID, err error) {
 	left, err := pg.Collect(ctx, tx, selectLastLeft, pgx.RowTo[ids.ID], c.From, c.WalletID, c.ID)
 	if err == nil && len(left) > 0 {
